@@ -129,6 +129,13 @@ test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, 
 	$(BIN)/python -c 'from tests.codex.app_server import binary; raise SystemExit("npm brought no Codex for this platform" if binary() is None else 0)'
 	$(BIN)/python -m pytest -q tests/codex
 
+# Turns of each conversation that an agent holds with the service behind it; `make test` plays ten.
+HOST_TURNS ?= 200
+
+test-hosts: setup ## Hold long conversations behind the proxy and each framework, and print what a call costs more
+	CONTEXTENGINE_HOST_TURNS=$(HOST_TURNS) $(BIN)/python -m pytest -q -s tests/hosts
+	$(BIN)/python -m tests.hosts.latency
+
 demo: $(RUN_READY) ## Replay the example transcripts and print what the model would see
 	$(RUN_BIN)/python scripts/demo.py
 

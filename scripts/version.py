@@ -44,6 +44,8 @@ PLACES = (
     Place("clients/python/pyproject.toml", SIBLINGS, is_range=True),
     Place("integrations/mcp/pyproject.toml", r'^version = "(.+)"'),
     Place("integrations/mcp/pyproject.toml", SIBLINGS, is_range=True),
+    Place("integrations/proxy/pyproject.toml", r'^version = "(.+)"'),
+    Place("integrations/proxy/pyproject.toml", SIBLINGS, is_range=True),
     Place("integrations/codex/.codex-plugin/plugin.json", r'^  "version": "(.+)"'),
     Place("integrations/claude-code/.claude-plugin/plugin.json", r'^  "version": "(.+)"'),
     Place("clients/typescript/package.json", r'^  "version": "(.+)"'),

@@ -39,7 +39,7 @@ class Agent(ABC):
                 self.answer(call, f"{json.dumps(call[1])} is {'so ' * 120}")
             self.answered()
 
-    def answered(self) -> None:
+    def answered(self) -> None:  # noqa: B027
         """All calls of a step have their results."""
 
     @abstractmethod

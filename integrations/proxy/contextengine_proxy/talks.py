@@ -89,6 +89,16 @@ class Talk:
         self.feed = AsyncFeed(client, ref)
         self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
         self._outside: tuple[bytes, int] = b"", 0
+        self._model = ""
+
+    async def called(self, model: str, provider: str) -> None:
+        """The session's model is the one that is called: what bills and refusals teach is kept for
+        that one alone."""
+        if not model or model == self._model:
+            return
+        if (await self.session.status(timeout=RECORD_S)).model != model:
+            await self.session.update_model(model=model, provider=provider, timeout=RECORD_S)
+        self._model = model
 
     def counted(self, text: bytes) -> int | None:
         """The tokens of what stands outside, as the service counted them last."""
@@ -175,11 +185,13 @@ class Talks:
                 if reply.messages and new:
                     calls = any(part.HasField("tool_call") for part in messages[-1].parts)
                     await talk.feed.bring(messages, ended=not calls, timeout=RECORD_S)
+                await talk.called(request.model, request.dialect.provider)
                 if reply.usage is not None:
                     await talk.session.report_usage(
                         assembly_id=prepared.assembly_id,
                         usage=reply.usage,
-                        model=reply.model,
+                        # As it was asked for: a provider names it by its day as well.
+                        model=request.model,
                         stop_reason=reply.stop_reason,
                         timeout=RECORD_S,
                     )
@@ -188,11 +200,13 @@ class Talks:
 
     async def refused(self, prepared: Prepared, text: str) -> None:
         """The provider said that the request was too long: the service learns what it serves."""
-        if prepared.talk is None:
+        talk, request = prepared.talk, prepared.request
+        if talk is None or request is None:
             return
         overflow = ReportUsageRequest.Overflow(text=text)
         try:
-            await prepared.talk.session.report_usage(
+            await talk.called(request.model, request.dialect.provider)
+            await talk.session.report_usage(
                 assembly_id=prepared.assembly_id, overflow=overflow, timeout=RECORD_S
             )
         except ContextEngineError as error:

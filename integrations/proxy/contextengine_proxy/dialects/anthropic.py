@@ -80,7 +80,6 @@ class Anthropic(Dialect):
         return Reply(
             from_anthropic([message]) if body["content"] else [],
             _usage(usage) if isinstance(usage, Mapping) else None,
-            str(body.get("model") or ""),
             str(body.get("stop_reason") or ""),
         )
 

@@ -114,7 +114,6 @@ def _reply(message: Json, body: Mapping[str, Any], stop: object) -> Reply:
     return Reply(
         from_openai([message]),
         _usage(usage) if isinstance(usage, Mapping) else None,
-        str(body.get("model") or ""),
         str(stop or ""),
     )
 

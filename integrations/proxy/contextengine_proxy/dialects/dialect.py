@@ -22,7 +22,6 @@ class Reply:
     messages: list[Message]
     """As the API takes them back in a request. Empty: nothing that a conversation goes on with."""
     usage: Usage | None = None
-    model: str = ""
     stop_reason: str = ""
 
 

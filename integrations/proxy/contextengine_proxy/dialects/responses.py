@@ -51,7 +51,6 @@ class Responses(Dialect):
         return Reply(
             from_responses(body["output"]),
             _usage(usage) if isinstance(usage, Mapping) else None,
-            str(body.get("model") or ""),
             str(body.get("status")),
         )
 

@@ -33,3 +33,28 @@ def serve_mcp(
             "`contextengine mcp` needs the package contextengine-mcp: pip install contextengine-mcp"
         ) from error
     raise typer.Exit(main(words or []))
+
+
+@hosts_app.command(
+    "proxy",
+    epilog="Example: contextengine proxy -- --window 'qwen*=32768'",
+    context_settings={"ignore_unknown_options": True},
+)
+def serve_proxy(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="As for `contextengine-proxy`: `contextengine proxy -- --help`."),
+    ] = None,
+) -> None:
+    """Stand before a provider's API, so that an agent needs only another base URL.
+
+    The same as `contextengine-proxy`, of the package of that name.
+    """
+    try:
+        from contextengine_proxy.command import main
+    except ImportError as error:
+        raise CommandFailed(
+            "`contextengine proxy` needs the package contextengine-proxy: pip install"
+            " contextengine-proxy"
+        ) from error
+    raise typer.Exit(main(words or []))

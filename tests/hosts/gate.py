@@ -1,0 +1,62 @@
+"""A way to a server that a test can close, or leave open with nobody behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import Enum
+
+Way = Enum("Way", "OPEN CLOSED HUNG")
+
+
+class Gate:
+    """Passes connections on to `target`."""
+
+    def __init__(self, target: str) -> None:
+        self._host, _, port = target.rpartition(":")
+        self._port = int(port)
+        self._way = Way.OPEN
+        self._open: set[asyncio.StreamWriter] = set()
+        self.address = ""
+
+    def turn(self, way: Way) -> None:
+        """What stands there from now on. Connections that there are end, unless it hangs."""
+        if way is not Way.HUNG:
+            for writer in self._open:
+                writer.transport.abort()
+            self._open.clear()
+        self._way = way
+
+    async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        self._open.add(writer)
+        with contextlib.suppress(OSError):
+            if self._way is Way.OPEN:
+                there, back = await asyncio.open_connection(self._host, self._port)
+                self._open.add(back)
+                await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+            elif self._way is Way.HUNG:
+                await reader.read()
+        writer.transport.abort()
+
+    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while chunk := await source.read(65_536):
+            if self._way is Way.OPEN:
+                target.write(chunk)
+                await target.drain()
+        target.transport.abort()
+
+
+@asynccontextmanager
+async def gate(target: str) -> AsyncIterator[Gate]:
+    """A gate before a server."""
+    made = Gate(target)
+    server = await asyncio.start_server(made.meet, "127.0.0.1", 0)
+    made.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield made
+    finally:
+        made.turn(Way.CLOSED)
+        server.close()

@@ -1,0 +1,205 @@
+"""What the proxy is made of, without a network: events out of bytes, names of messages, bodies with
+something else in them, windows, the command."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextengine.formats import from_anthropic, from_openai
+from contextengine_proxy.command import main
+from contextengine_proxy.conversation import name, opening, session_of
+from contextengine_proxy.copy import ReplyCopy
+from contextengine_proxy.dialects import DIALECTS, dialect_of
+from contextengine_proxy.dialects.anthropic import DIALECT as ANTHROPIC
+from contextengine_proxy.dialects.chat import DIALECT as CHAT
+from contextengine_proxy.dialects.dialect import Entry
+from contextengine_proxy.document import Document, Unreadable
+from contextengine_proxy.sse import Events
+from contextengine_proxy.windows import Windows
+
+LINES = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=9)
+ENDS = st.sampled_from(["\n", "\r\n", "\r"])
+
+
+@given(st.lists(st.lists(LINES, min_size=1, max_size=3), max_size=5), ENDS, st.data())
+def test_events_are_the_same_wherever_their_bytes_are_parted(
+    events: list[list[str]], end: str, data: st.DataObject
+) -> None:
+    text = f": a comment{end}{end}"
+    for lines in events:
+        text += f"event: named{end}" + "".join(f"data: {line}{end}" for line in lines) + end
+    raw = (text + end).encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=8)))
+    reader, found = Events(), []
+    for start, stop in zip([0, *cuts], [*cuts, len(raw)], strict=True):
+        found += list(reader.take(raw[start:stop]))
+    found += list(reader.take(b"\n\n"))
+    assert found == ["\n".join(lines).encode() for lines in events]
+
+
+def talk(*said: str) -> list[Any]:
+    roles = ("user", "assistant")
+    return [{"role": roles[at % 2], "content": words} for at, words in enumerate(said)]
+
+
+def names(messages: list[Any]) -> list[str]:
+    return name(from_openai(messages))
+
+
+def test_names_are_equal_as_far_as_conversations_are() -> None:
+    one = names(talk("a", "b", "c", "d"))
+    other = names(talk("a", "b", "x", "d"))
+    assert one[:2] == other[:2]
+    assert not set(one[2:]) & set(other)
+    assert len(set(names(talk("yes", "yes", "yes", "yes")))) == 4
+
+
+CALL = {"id": "c1", "function": {"name": "f", "arguments": '{"a": 1, "b": [2]}'}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"content": "well"}, {"content": [{"type": "text", "text": "well\n"}], "refusal": None}),
+        ({"content": None, "tool_calls": [CALL]}, {"tool_calls": [{**CALL, "id": "other"}]}),
+        (
+            {"tool_calls": [CALL]},
+            {"tool_calls": [{**CALL, "function": {"name": "f", "arguments": '{"b":[2],"a":1}'}}]},
+        ),
+        ({"content": "x", "reasoning_content": "hm"}, {"content": "x", "annotations": []}),
+    ],
+)
+def test_what_hosts_rewrite_changes_no_name(one: Any, other: Any) -> None:
+    written = [names([{"role": "assistant", **message}]) for message in (one, other)]
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"role": "user", "content": "well"},
+        {"role": "assistant", "content": "wel"},
+        {"role": "assistant", "content": "well", "tool_calls": [CALL]},
+        {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": "u"}}]},
+    ],
+)
+def test_what_is_said_changes_the_name(other: Any) -> None:
+    assert names([{"role": "assistant", "content": "well"}]) != names([other])
+
+
+def test_a_cache_mark_changes_no_name() -> None:
+    text = {"type": "text", "text": "well"}
+    marked = {**text, "cache_control": {"type": "ephemeral"}}
+    one, other = (
+        name(from_anthropic([{"role": "user", "content": [block]}])) for block in (text, marked)
+    )
+    assert one == other
+
+
+def test_a_conversation_is_known_from_the_models_first_reply_on() -> None:
+    assert opening(from_openai(talk("a"))) is None
+    assert opening(from_openai(talk("a", "b", "c", "d"))) == 2
+    assert session_of("id", ("key",)) != session_of("id", ("another",))
+
+
+BODY = b'{ "model" : "m",\n "messages":[ {"role":"user","content":"\\ud800 a"} , {} ], "n": 1.50}'
+
+
+def test_a_body_changes_where_it_is_changed_alone() -> None:
+    document = Document(BODY, "messages")
+    assert document.changed(None, {}) == BODY
+    assert document.changed(document.originals(), {"system": "S"}) == (
+        b'{"system":"S", "model" : "m",\n "messages":[{"role":"user","content":"\\ud800 a"},{}],'
+        b' "n": 1.50}'
+    )
+    assert document.changed([], {"model": "other"}) == (
+        b'{ "model" : "other",\n "messages":[], "n": 1.50}'
+    )
+    assert document.raw("n", "none", "model") == '1.50\n"m"'
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"messages": "x"}', b'{"messages": [1]}'])
+def test_what_is_no_request_is_unreadable(body: bytes) -> None:
+    with pytest.raises(Unreadable):
+        Document(body, "messages")
+
+
+def test_anthropics_list_begins_with_the_user_and_alternates_around_what_is_ours() -> None:
+    def entry(role: str, words: str, ours: bool) -> Entry:
+        [message] = from_anthropic([{"role": role, "content": words}])
+        return Entry(message.native.json.decode(), ours, message)
+
+    lists = [
+        [entry("assistant", "a", False), entry("user", "b", False)],
+        [entry("user", "sum", True), entry("user", "b", False), entry("assistant", "c", False)],
+        [entry("user", "a", False), entry("user", "b", False)],
+    ]
+    arranged = [[json.loads(one) for one in ANTHROPIC.arranged(one)] for one in lists]
+    assert [[one["role"] for one in each] for each in arranged] == [
+        ["user", "assistant", "user"],
+        ["user", "assistant"],
+        ["user", "user"],
+    ]
+    assert [block["text"] for block in arranged[1][0]["content"]] == ["sum", "b"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.path)
+@pytest.mark.parametrize(
+    "reply", [b"", b"{}", b"[]", b"null", b'{"choices": [{}]}', b'{"type": "message"}', b"\xff"]
+)
+def test_a_reply_that_is_none_is_not_recorded_and_stops_nothing(dialect: Any, reply: bytes) -> None:
+    for kind, raw in (
+        ("application/json", reply),
+        ("text/event-stream", b"data: " + reply + b"\n\n"),
+    ):
+        copy = ReplyCopy(dialect, kind, "")
+        copy.take(raw)
+        assert copy.reply() is None
+    packed = ReplyCopy(dialect, "application/json", "zstd")
+    packed.take(reply)
+    assert packed.reply() is None
+
+
+def test_of_several_choices_none_is_recorded() -> None:
+    choices = [{"message": {"role": "assistant", "content": word}} for word in "ab"]
+    assert CHAT.whole({"choices": choices}) is None
+
+
+def test_dialects_are_known_by_the_end_of_the_path() -> None:
+    assert dialect_of("/openai/v1/chat/completions/") is CHAT
+    assert dialect_of("/v1/messages") is ANTHROPIC
+    assert dialect_of("/v1/messages/count_tokens") is None
+
+
+def test_windows_are_those_of_the_first_pattern_that_fits() -> None:
+    windows = Windows.of(["gpt-5*=400000", "128000"])
+    assert [windows.window(model) for model in ("gpt-5-mini", "x")] == [400_000, 128_000]
+    assert Windows().window("x") is None
+    for wrong in ("x", "x=", "x=-1", "0"):
+        with pytest.raises(ValueError, match="is needed"):
+            Windows.of([wrong])
+
+
+@pytest.mark.parametrize(
+    "words", [["--window", "many"], ["--openai", "localhost"], ["--port", "x"]]
+)
+def test_a_wrong_word_is_said_and_nothing_is_served(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert words[1] in capsys.readouterr().err
+
+
+def test_help_teaches_what_to_set(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    printed = capsys.readouterr().out
+    for word in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "X-ContextEngine-Session", "--window"):
+        assert word in printed
