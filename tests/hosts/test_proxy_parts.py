@@ -113,7 +113,7 @@ BODY = b'{ "model" : "m",\n "messages":[ {"role":"user","content":"\\ud800 a"} ,
 def test_a_body_changes_where_it_is_changed_alone() -> None:
     document = Document(BODY, "messages")
     assert document.changed(None, {}) == BODY
-    assert document.changed(document.originals(), {"system": "S"}) == (
+    assert document.changed(document.originals, {"system": "S"}) == (
         b'{"system":"S", "model" : "m",\n "messages":[{"role":"user","content":"\\ud800 a"},{}],'
         b' "n": 1.50}'
     )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from contextengine.formats.node import Span, elements, members
+from contextengine.formats.node import Span
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
 
 
 class Unreadable(ValueError):
@@ -15,26 +19,25 @@ class Unreadable(ValueError):
 
 
 class Document:
-    """A JSON object and where its members stand."""
+    """A JSON object and where its members stand. It is read once: a conversation is long."""
 
     def __init__(self, body: bytes, listed: str) -> None:
         """`listed`: the member that holds the messages. Raises Unreadable."""
         self.body = body
         self.listed = listed
+        self.value: dict[str, Any] = {}
+        """The members but for the list."""
+        self.messages: list[Any] = []
+        self.originals: list[str] = []
+        """The JSON of each message as the client wrote it."""
+        self._members: dict[str, Span] = {}
         try:
             self._text = body.decode()
-            self.value: Any = json.loads(self._text)
-        except (ValueError, RecursionError) as error:
+            self._read()
+        except (ValueError, IndexError, RecursionError) as error:
             raise Unreadable(str(error)) from None
-        given = self.value.get(listed) if isinstance(self.value, dict) else None
-        if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        if listed not in self._members or not all(isinstance(one, dict) for one in self.messages):
             raise Unreadable(f"{listed} is no list of objects")
-        self.messages: list[Any] = given
-        self._members = dict(members(self._text))
-
-    def originals(self) -> list[str]:
-        """The JSON of each message as the client wrote it."""
-        return [element.text for element in elements(self._members[self.listed].text)]
 
     def raw(self, *names: str) -> str:
         """The JSON of members as the client wrote it, one a line; those that are there."""
@@ -49,10 +52,10 @@ class Document:
         if not new:
             return self.body
         text = self._text
-        replaced = [
+        there = [
             (self._members[name], value) for name, value in new.items() if name in self._members
         ]
-        for span, value in sorted(replaced, key=_start, reverse=True):
+        for span, value in sorted(there, key=lambda one: one[0].start, reverse=True):
             text = text[: span.start] + value + text[span.start + len(span.text) :]
         added = [
             f"{json.dumps(name)}:{value}"
@@ -64,6 +67,54 @@ class Document:
             text = text[:begin] + ",".join(added) + "," + text[begin:]
         return text.encode()
 
+    def _read(self) -> None:
+        """Raises ValueError or IndexError for what is no JSON object."""
+        text = self._text
+        at = self._past("{", 0)
+        while text[at] != "}":
+            name, at = _DECODER.raw_decode(text, at)
+            if not isinstance(name, str):
+                raise ValueError(f"a name is needed at {at}")
+            start = at = self._past(":", at)
+            if name == self.listed:
+                at = self._listed(start)
+            else:
+                self.value[name], at = _DECODER.raw_decode(text, start)
+            self._members[name] = Span(text[start:at], start)
+            at = self._next("}", at)
+        if _space(text, at + 1) != len(text):
+            raise ValueError(f"more than one value at {at}")
 
-def _start(replaced: tuple[Span, str]) -> int:
-    return replaced[0].start
+    def _listed(self, start: int) -> int:
+        """Reads the list; where it ends."""
+        text = self._text
+        self.messages, self.originals = [], []
+        at = self._past("[", start)
+        while text[at] != "]":
+            value, end = _DECODER.raw_decode(text, at)
+            self.messages.append(value)
+            self.originals.append(text[at:end])
+            at = self._next("]", end)
+        return at + 1
+
+    def _past(self, sign: str, at: int) -> int:
+        """Where what follows the sign begins."""
+        at = _space(self._text, at)
+        if self._text[at] != sign:
+            raise ValueError(f"{sign} is needed at {at}")
+        return _space(self._text, at + 1)
+
+    def _next(self, end: str, at: int) -> int:
+        """Where the next one begins, or the end is."""
+        at = _space(self._text, at)
+        if self._text[at] == end:
+            return at
+        at = self._past(",", at)
+        if self._text[at] == end:
+            raise ValueError(f"one more is needed at {at}")
+        return at
+
+
+def _space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()

@@ -64,7 +64,7 @@ class Request:
     @property
     def outside(self) -> str:
         """What takes from the window besides the conversation."""
-        instructions = self.document.originals()[: self.leading] if self.leading else []
+        instructions = self.document.originals[: self.leading]
         return "\n".join([*instructions, self.document.raw(*self.dialect.outside)])
 
 
@@ -122,6 +122,7 @@ class Talks:
         self._windows = windows
         self._patience = patience
         self._warm: OrderedDict[str, Talk] = OrderedDict()
+        self._reader = Reader()
         self.away = ""
         """Why the service was not there at the last call. Empty: it was."""
 
@@ -135,7 +136,7 @@ class Talks:
                 "the session's name has more than 256 bytes, or what cannot be printed"
             )
         try:
-            request = read(dialect, body)
+            request = self._reader.read(dialect, body, named)
         except (Unreadable, FormatError):
             return Prepared(body)  # upstream says what is wrong with it
         if not request.messages or not dialect.stands_alone(request.document.value):
@@ -272,12 +273,62 @@ class Talks:
         self.away = ""
 
 
-def read(dialect: Dialect, body: bytes) -> Request:
-    """The conversation of a request. Raises Unreadable, FormatError."""
-    document = Document(body, dialect.listed)
-    leading = dialect.leading(document.messages)
-    messages = dialect.read(document.originals()[leading:])
-    return Request(dialect, document, leading, messages, name(messages))
+class Reader:
+    """Reads conversations, each time only what was not there the time before."""
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[tuple[str, str, str], Read] = OrderedDict()
+
+    def read(self, dialect: Dialect, body: bytes, named: str) -> Request:
+        """The conversation of a request. Raises Unreadable, FormatError."""
+        document = Document(body, dialect.listed)
+        leading = dialect.leading(document.messages)
+        originals = document.originals[leading:]
+        # What begins alike may be alike for longer; what is not is read anew.
+        key = (dialect.path, named, originals[0] if originals else "")
+        before = self._last.pop(key, Read([], []))
+        same = _same(before.originals, originals)
+        messages: list[Message] = []
+        taken = 0
+        for message in before.messages:
+            length = elements_of(message)
+            # The last one may go on with what follows it.
+            if taken + length >= same:
+                break
+            messages.append(message)
+            taken += length
+        new = dialect.read(originals[taken:])
+        name(new, messages[-1].id if messages else "")
+        messages += new
+        self._last[key] = Read(originals, messages)
+        if len(self._last) > MOST_WARM:
+            self._last.popitem(last=False)
+        ids = [message.id for message in messages]
+        return Request(dialect, document, leading, messages, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A conversation that was read."""
+
+    originals: list[str]
+    messages: list[Message]
+
+
+def elements_of(message: Message) -> int:
+    """Of how many elements of the client's list a message was made."""
+    native = message.native.json
+    return len(json.loads(native)) if native.startswith(b"[") else 1
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many both begin with."""
+    same = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        same += 1
+    return same
 
 
 def written(request: Request, assembly: Assembly) -> bytes:
@@ -291,7 +342,7 @@ def written(request: Request, assembly: Assembly) -> bytes:
     if shown == request.ids and len(shown) == len(assembly.items) and not addition:
         return document.body
     entries = [entry for item in assembly.items for entry in _entries(dialect, item, own)]
-    leading = document.originals()[: request.leading]
+    leading = document.originals[: request.leading]
     others = dialect.instructed(document, addition, leading) if addition else {}
     return document.changed([*leading, *dialect.arranged(entries)], others)
 
