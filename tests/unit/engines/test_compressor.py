@@ -357,6 +357,43 @@ def test_large_results_go_early_where_that_was_asked_for() -> None:
     assert not [each for each in results[: sizes[-1]] if after.get(each) is Form.VERBATIM]
 
 
+def test_a_first_message_that_answers_nothing_is_no_newest_one() -> None:
+    """Its step holds no message, even where the host's own summary ends with it."""
+    one = Session(
+        proactive_prune_tokens=1,
+        proactive_prune_min_reclaim_tokens=1,
+        proactive_prune_min_result_chars=200,
+    )
+    orphan = pb.Message(role=pb.ROLE_TOOL)
+    orphan.parts.add().tool_result.call_id = "of nothing"
+    one.add(orphan)
+    made, _ = views.summary(one.view, 0, 0, "word " * 20, created=101, count=count)
+    one.view.place(made)
+    one.say()
+    result = one.call(300)
+    one.turns(20)
+    one.call(300)
+    assert one.shown(100_000)[result] is Form.PLACEHOLDER
+
+
+@pytest.mark.parametrize(("mode", "cap"), [("lean", 1), ("lean", 15_000), ("legacy", 1)])
+def test_long_answers_are_cut_from_a_compaction_on(mode: str, cap: int) -> None:
+    """Those that stood before the newest step then, where the mode is lean, for good; what the user
+    says is not cut for it."""
+    one = Session(protect_first_n=0, tail_mode=mode, tail_assistant_max_chars=cap, target_ratio=0.1)
+    one.turns(100, 100)
+    asked, answer = one.say(2_000), one.reply(2_000)
+    newest = one.reply(2_000)
+    assert one.shown(100_000)[answer] is Form.VERBATIM
+    one.compact(100_000, force=True)
+    later, last = one.reply(2_000), one.say()
+    shown = one.shown(100_000)
+    assert [shown[each] for each in (asked, newest, later, last)] == [Form.VERBATIM] * 4
+    assert shown[answer] is (Form.HEAD_TAIL if mode == "lean" else Form.VERBATIM)
+    if mode == "lean":
+        assert max(12_000, cap) * 0.9 < len(one.texts[answer]) < max(12_000, cap) * 1.1
+
+
 def test_nothing_is_in_short_where_everything_is_protected() -> None:
     one = Session()
     one.say()

@@ -19,7 +19,7 @@ from contextengine_server.context.view import Summary, View
 
 from ..base import LEFT_OUT_TOKENS
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
-from .forms import coming_forms, forms_now, results_of
+from .forms import coming_forms, forms_now, shrinkable
 from .options import CompressorOptions
 from .plan import fitted
 from .sizes import most_of_summary, summary_budget, threshold_in
@@ -82,11 +82,11 @@ class _Asked:
 
     def reaches(self, tokens: int) -> bool:
         """True where so many are used. Forms take no more than the messages themselves, and leave
-        no less than all but the results: often that says enough."""
+        all but results and long messages as it is: often that says enough."""
         most = self.view.view_tokens()
         if most < tokens:
             return False
-        return most - results_of(self.view) >= tokens or self.used >= tokens
+        return most - shrinkable(self.view) >= tokens or self.used >= tokens
 
     @cached_property
     def coming(self) -> Mapping[int, int]:

@@ -1,5 +1,5 @@
 """Messages that the compressor shows in short: those over their cap, results that a later one says
-anew, and old results in the mode `lean`.
+anew, and in the mode `lean` old results and, where asked for, long answers.
 
 Results move with compactions: what was said anew, or old, when a summary was committed is shown in
 short from then on. So the list begins anew no more often than it does anyway, nothing is lifted,
@@ -22,6 +22,7 @@ from contextengine_server.context.view import View
 from ..bounds import Bounds, bounds_of, with_masks
 from ..masks import LEAST_SAVED, Masks, steps_before
 from ..ticks import view_before
+from .long_answers import long_answers
 from .options import CompressorOptions
 from .pruned_results import Parts, newest_tick, pruned_results
 
@@ -32,6 +33,7 @@ ROUNDS = 6
 OLD_TOKENS = 375
 """What is smaller stays whole however old it is: 1,500 characters, at 4 to a token."""
 REASON = "an old result, or one that a later result says anew"
+SHORT = f"{REASON}, or a long answer"
 
 
 def forms_now(view: View, budget: int, options: CompressorOptions) -> Bounds:
@@ -61,7 +63,10 @@ def forms_at(
     first `count` results in memory had come."""
     bounds = bounds_of(view, cell(budget))
     masks = short_results(view, revision, options, count)
-    return with_masks(bounds, view, masks, REASON) if masks else bounds
+    answers = long_answers(view, cell(budget), revision, TAIL_STEPS, options)
+    for step, slots in answers.items():
+        masks[step] = slots | masks.get(step, {})
+    return with_masks(bounds, view, masks, REASON if not answers else SHORT) if masks else bounds
 
 
 def coming_forms(view: View, budget: int, options: CompressorOptions) -> Bounds:
@@ -94,10 +99,13 @@ def short_results(view: View, revision: int, options: CompressorOptions, count: 
     return masks
 
 
-def results_of(view: View) -> int:
-    """The tokens of the messages with results behind the summaries, some perhaps more than once."""
+def shrinkable(view: View) -> int:
+    """The tokens behind the summaries that forms may save at most: of messages with results, some
+    perhaps more than once, and of steps with long messages."""
     first = max(view.raw_from, view.base)
-    return sum(_size(view, one) for one in view.observations.between(first, view.steps))
+    large = view.large[bisect_left(view.large, first) :]
+    results = sum(_size(view, one) for one in view.observations.between(first, view.steps))
+    return results + sum(view.atom(step).tokens for step in large)
 
 
 def _parts(view: View, revision: int, first: int, last: int, options: CompressorOptions) -> Parts:

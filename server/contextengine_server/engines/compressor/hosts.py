@@ -13,15 +13,11 @@ from ..options import Options
 
 SUMMARIZERS = "Changes nothing here: summarizer.endpoints"
 HOST = "Changes nothing here, it is the host's:"
-LATER = "Changes nothing yet:"
 
 
 class HostOptions(Options):
     """Options without effect."""
 
-    tail_assistant_max_chars: Whole = Field(
-        0, ge=0, description=f"{LATER} long messages are shown head and tail by the budget's cap."
-    )
     max_attempts: Whole = Field(
         3, ge=1, le=10, description=f"{HOST} how often it compacts in a turn."
     )

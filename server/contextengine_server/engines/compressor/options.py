@@ -97,3 +97,11 @@ class CompressorOptions(HostOptions):
     min_tail_user_messages: Whole = Field(
         1, ge=1, description="So many of the newest messages of the user stay as they are."
     )
+    tail_assistant_max_chars: Whole = Field(
+        0,
+        ge=0,
+        description=(
+            "In the mode `lean` what the assistant said is shown head and tail from a compaction on"
+            " where it has more characters, 12,000 at least. 0: by the budget's cap alone."
+        ),
+    )

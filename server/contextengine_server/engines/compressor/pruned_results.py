@@ -48,7 +48,7 @@ def pruned_results(
     if not options.proactive_prune_tokens:
         return parts
     every = view.observations.all
-    by_commit = view.atom(until - 1).entries[-1].sequence if until > view.base else 0
+    by_commit = _newest_before(view, until)
     by_tick = every[count - 1].sequence if count else 0
     behind = max(by_commit, by_tick) - max(LEAST_ROWS, options.protect_last_n)
     if not view.summaries:
@@ -61,3 +61,10 @@ def pruned_results(
             how = Replacement(one.part, Gone.MASKED, tool=one.tool)
             parts.setdefault(one.sequence, {})[one.part] = how
     return parts
+
+
+def _newest_before(view: View, until: int) -> int:
+    """The newest message in memory before a step; 0: there is none. A step may hold none of its
+    own, where all that it shows was made up or came late."""
+    held = (view.atom(step).entries for step in range(until - 1, view.base - 1, -1))
+    return next((entries[-1].sequence for entries in held if entries), 0)
