@@ -858,7 +858,10 @@ type ShouldCompactResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// True: it is due.
 	ShouldCompact bool `protobuf:"varint,1,opt,name=should_compact,json=shouldCompact,proto3" json:"should_compact,omitempty"`
-	// Why, or why not.
+	// Why: `over threshold`, or `something has no room`. Why not: `below threshold`, `nothing to compact`, `what is shown has
+	// room` (an engine that shows less than there is goes by that), `deferred to real usage` (with `preflight`: the next bill
+	// says more), `awaiting usage`, `ineffective` (the last compactions did not help), `cooldown:` and the seconds left after
+	// a failure, or that a compaction was undone and none is made until one is forced. More may follow.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The tokens that were judged.
 	Tokens int64 `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`

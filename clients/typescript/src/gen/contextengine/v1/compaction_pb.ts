@@ -539,7 +539,10 @@ export type ShouldCompactResponse = Message<"contextengine.v1.ShouldCompactRespo
   shouldCompact: boolean;
 
   /**
-   * Why, or why not.
+   * Why: `over threshold`, or `something has no room`. Why not: `below threshold`, `nothing to compact`, `what is shown has
+   * room` (an engine that shows less than there is goes by that), `deferred to real usage` (with `preflight`: the next bill
+   * says more), `awaiting usage`, `ineffective` (the last compactions did not help), `cooldown:` and the seconds left after
+   * a failure, or that a compaction was undone and none is made until one is forced. More may follow.
    *
    * @generated from field: string reason = 2;
    */
