@@ -28,10 +28,10 @@ from contextengine_server.session.assembly.budget import (
     available_of,
 )
 from contextengine_server.session.change import Editor
-from contextengine_server.session.lifecycle import FLUSH, IMPORTED
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.spans import name_scope
+from contextengine_server.session.state import ALL_OF_IT, FLUSH
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Debt
@@ -230,13 +230,14 @@ class Background:
         engine = (await self._selection.engine_for(scope)).engine
         if await self._store.head(scope) is None:
             return
-        raw = orjson.loads(debt.payload or b"{}")
+        everything = debt.payload == ALL_OF_IT
+        raw = orjson.loads(b"{}" if everything else debt.payload or b"{}")
         async with self._sessions.open(scope) as session:
             available = ReferenceTokens(
                 raw.get("available") or available_of(session, self._budgets)
             )
             async with session.compaction:
-                if raw.get(IMPORTED):
+                if everything:
                     await self._memory.catch_up(Address(scope))
                 await self._memory.run(Address(scope), engine, available)
 

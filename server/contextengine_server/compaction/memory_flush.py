@@ -23,9 +23,8 @@ from contextengine_server.compaction.summary_request import source_message
 from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.memory.range import MemoryRange
-from contextengine_server.session.lifecycle import FLUSH
 from contextengine_server.session.session import Session
-from contextengine_server.session.state import SessionState
+from contextengine_server.session.state import FLUSH, SessionState
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Debt

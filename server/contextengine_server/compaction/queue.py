@@ -14,9 +14,9 @@ from contextengine_server.compaction.summary_request import MAX_FOCUS
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary
-from contextengine_server.session.lifecycle import FLUSH
 from contextengine_server.session.session import PendingCompaction
 from contextengine_server.session.sessions import SessionCache
+from contextengine_server.session.state import FLUSH
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import CURRENT

@@ -7,9 +7,11 @@ import msgspec
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import InvalidField, SessionNotFound
 from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import CURRENT
 
 from .spans import name_scope
+from .state import ALL_OF_IT, FLUSH
 
 
 class Ref(msgspec.Struct, frozen=True):
@@ -31,6 +33,15 @@ class Address(msgspec.Struct, frozen=True):
     """True where the next write ties the key to this session."""
     rotated: bool = False
     """True where the session is new under a known key."""
+    left: str = ""
+    """The session that its key leaves with the next write; empty: none."""
+
+
+async def leave(store: Store, address: Address, now_ms: int) -> None:
+    """Has memory told of the session that a key leaves, before it does: nobody may ever end it.
+    Each session has its own place in a store, so this is no part of the other's commit."""
+    left = address.scope._replace(session=address.left)
+    await store.add_debt(Debt(left, FLUSH, now_ms, payload=ALL_OF_IT))
 
 
 class Addresses(msgspec.Struct, frozen=True):
@@ -65,7 +76,8 @@ class Addresses(msgspec.Struct, frozen=True):
         if head is not None and head.session_key == ref.key:
             # Rotated out: it stays readable and does not become current again.
             return Address(scope, ref.key)
-        return Address(scope, ref.key, bind=True, rotated=current is not None and head is None)
+        rotated = current is not None and head is None
+        return Address(scope, ref.key, bind=True, rotated=rotated, left=current or "")
 
     def _check(self, ref: Ref) -> None:
         if not ref.agent:

@@ -23,7 +23,7 @@ from contextengine_server.context.message import Entry
 from contextengine_server.context.view import View
 from contextengine_server.context.work import AT_ONCE
 from contextengine_server.errors import TooLarge
-from contextengine_server.session.address import Address
+from contextengine_server.session.address import Address, leave
 from contextengine_server.session.change import Rewind
 from contextengine_server.session.receipt import (
     Disposition,
@@ -45,6 +45,7 @@ from contextengine_server.store.errors import DuplicateHostIds, DuplicateRequest
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
     Commit,
+    Debt,
     Facts,
     MessageRow,
     Parent,
@@ -94,6 +95,7 @@ class Appender(msgspec.Struct, frozen=True):
         parent: Parent | None = None,
         rewind: Rewind | None = None,
         charge: Charge | None = None,
+        debt: Debt | None = None,
     ) -> Written:
         """Stores messages under the session's lock, which the caller holds. Tokens are best counted
         already, outside the lock.
@@ -104,7 +106,8 @@ class Appender(msgspec.Struct, frozen=True):
         is the stored revision where `session` is ahead of it: a session that is only made with this
         commit, or that is rewound with it. `parent`: what it stands on from this commit on; raises
         ParentGone. `rewind`: what leaves the view in the same commit, and has left `session`
-        already. `charge`: what the commit reports of a model call.
+        already. `charge`: what the commit reports of a model call. `debt`: what is owed for
+        messages that are new, if any is.
         """
         tries = 0
         places = range(first_index, first_index + len(incoming)) if places is None else places
@@ -127,7 +130,7 @@ class Appender(msgspec.Struct, frozen=True):
                         return repeated(known, request)
                     return Written(plan.stored, session.revision)
                 return await self._commit(
-                    session, address, plan, request, edit, over, parent, rewind, charge
+                    session, address, plan, request, edit, over, parent, rewind, charge, debt
                 )
             except NeedsHistory:
                 await self.sessions.fresh(session, None)
@@ -210,6 +213,7 @@ class Appender(msgspec.Struct, frozen=True):
         parent: Parent | None,
         rewind: Rewind | None,
         charge: Charge | None,
+        debt: Debt | None,
     ) -> Written:
         entries, view, shaper = plan.entries, session.view, session.encoding.shaper
         change = None
@@ -249,6 +253,8 @@ class Appender(msgspec.Struct, frozen=True):
         )
         if rewind is not None:
             facts_moved += _shifted(rewind.facts, facts_moved, change)
+        if address.left:
+            await leave(self.store, address, head.updated_ms)
         await self.sessions.commit(
             Commit(
                 head=head,
@@ -266,6 +272,7 @@ class Appender(msgspec.Struct, frozen=True):
                 bind_key=address.bind,
                 parent=parent,
                 charge=charge,
+                debt=debt if entries else None,
             )
         )
         if change is not None:

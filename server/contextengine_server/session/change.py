@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from contextengine_server.context.view import View
 from contextengine_server.context.work import Work
 from contextengine_server.errors import FieldViolation, RevisionMismatch
-from contextengine_server.session.address import Address
+from contextengine_server.session.address import Address, leave
 from contextengine_server.session.load import inherits
 from contextengine_server.session.receipt import Request, checked
 from contextengine_server.session.rows import refold
@@ -112,6 +112,8 @@ class Editor(msgspec.Struct, frozen=True):
                     request.digest,
                     orjson.dumps({"revision": new.revision, "numbers": numbers}),
                 )
+            if address.left:
+                await leave(self.store, address, new.updated_ms)
             try:
                 await self.sessions.commit(
                     Commit(

@@ -24,17 +24,11 @@ from contextengine_server.session.load import inherits
 from contextengine_server.session.receipt import Request
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
-from contextengine_server.session.state import Rehydration, SessionState, ViewFacts
+from contextengine_server.session.state import FLUSH, Rehydration, SessionState, ViewFacts
 from contextengine_server.slices import in_slices
 from contextengine_server.store.rows import Debt, SessionHead
 from contextengine_server.summarize.guards.attempts import Attempts
 from contextengine_server.telemetry.events import Events
-
-FLUSH = "memory"
-"""The debt of ranges that the agent's memory is to have."""
-
-IMPORTED = "imported"
-"""In the payload of that debt: memory lacks all of the session."""
 
 Spans = Sequence[tuple[int, int]]
 """Ranges of sequences: the first and the last of each."""

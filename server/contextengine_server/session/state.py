@@ -16,6 +16,13 @@ from contextengine_server.summarize.guards.attempts import Attempts
 from contextengine_server.tokens import Bill
 from contextengine_server.usage.retention import CacheHistory
 
+FLUSH = "memory"
+"""The debt of ranges that the agent's memory is to have."""
+
+ALL_OF_IT = b'{"imported":true}'
+"""The payload of that debt where memory lacks all of the session (it was imported, or its key goes
+on with another), which is not noted in it."""
+
 MAX_REFUSED = 16
 """Inputs of compactions that are remembered as not worth another try."""
 

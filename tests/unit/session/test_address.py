@@ -33,7 +33,7 @@ async def test_a_key_names_the_session_it_is_tied_to(server: Server) -> None:
 async def test_a_new_session_under_a_known_key_takes_its_place(server: Server) -> None:
     await server.ingest("a", ref=Ref(AGENT, "s1", KEY))
     s2 = scope(Ref(AGENT, "s2"))
-    assert await found(server, "s2", KEY) == Address(s2, KEY, bind=True, rotated=True)
+    assert await found(server, "s2", KEY) == Address(s2, KEY, bind=True, rotated=True, left="s1")
     await server.ingest("b", ref=Ref(AGENT, "s2", KEY))
     assert await found(server, key=KEY) == Address(s2, KEY)
 
@@ -50,7 +50,7 @@ async def test_a_session_that_is_there_is_tied_and_not_rotated_to(server: Server
     await server.ingest("a", ref=Ref(AGENT, "s1", KEY))
     await server.ingest("b", ref=Ref(AGENT, "s2"))
     s2 = scope(Ref(AGENT, "s2"))
-    assert await found(server, "s2", KEY) == Address(s2, KEY, bind=True)
+    assert await found(server, "s2", KEY) == Address(s2, KEY, bind=True, left="s1")
 
 
 async def test_a_first_session_with_id_and_key_is_tied(server: Server) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import orjson
 
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import SessionExists
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender
-from contextengine_server.session.lifecycle import FLUSH, IMPORTED
 from contextengine_server.session.receipt import Disposition
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions, count_messages
+from contextengine_server.session.state import ALL_OF_IT, FLUSH
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Debt, SessionHead
 from contextengine_server.wire.message import Incoming
@@ -63,7 +62,9 @@ class Import(msgspec.Struct, frozen=True):
                     )
                 await self._mend(session, messages)
                 messages = messages[len(known) :]
-            news = said.news(session, self.sessions.next_head(session))
+            draft = self.sessions.next_head(session)
+            news = said.news(session, draft)
+            debt = Debt(draft.scope, FLUSH, draft.updated_ms, payload=ALL_OF_IT)
             written = await self.appender.append(
                 session,
                 address,
@@ -71,12 +72,10 @@ class Import(msgspec.Struct, frozen=True):
                 field_name="message",
                 refuse_conflicts=True,
                 edit=said.edit if news else None,
+                debt=debt if self.remembers else None,
             )
             stored = sum(one.disposition == Disposition.STORED for one in written.stored)
             head = session.require()
-        if stored and self.remembers:
-            owed = orjson.dumps({IMPORTED: True})
-            await self.store.add_debt(Debt(head.scope, FLUSH, head.updated_ms, payload=owed))
         return Imported(head, stored, count - stored)
 
     async def _mend(self, session: Session, messages: Sequence[Incoming]) -> None:

@@ -9,15 +9,17 @@ from collections.abc import Sequence
 import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
+from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.compaction import memory_flush
 from contextengine_server.compaction.memory_flush import Told
 from contextengine_server.memory.range import MemoryRange
-from contextengine_server.session.address import Address
+from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.assembly.budget import BudgetSpec
-from contextengine_server.session.lifecycle import FLUSH
-from contextengine_server.session.state import SessionState
+from contextengine_server.session.state import FLUSH, SessionState
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.rows import Debt
 from tests.unit.commands.compaction.test_remake_background import work
-from tests.unit.commands.house import S1, SMALL, TENANT, Rows, Server, scope
+from tests.unit.commands.house import AGENT, S1, SMALL, TENANT, Rows, Server, scope, spoken
 
 
 class Notes:
@@ -207,6 +209,43 @@ async def test_a_turn_has_it_handed_over_ahead(rows: Rows) -> None:
     assert memory.sequences
     await server.context.after_turn.run(TENANT, S1, turn)
     assert not await server.store.debts(scope())
+
+
+async def test_what_a_key_leaves_is_handed_over(rows: Rows) -> None:
+    """By whatever write the key goes on with another session, and once."""
+    memory = Notes()
+    server = await served(rows, memory)
+    first, second, third = (Ref(AGENT, name, key="thread") for name in ("one", "two", "three"))
+    await server.context.ingest.run(TENANT, first, spoken("a", "b"), None)
+    await worked(server)
+    assert not memory.given
+    await server.context.ingest.run(TENANT, second, spoken("c"), None)
+    assert await server.store.debts(scope(first))
+    await worked(server)
+    assert [(given.scope.session, given.first, given.last) for given in memory.given] == [
+        ("one", 1, 2)
+    ]
+    await server.context.bootstrap.run(TENANT, third, Introduction(model="gpt-5"), ())
+    await worked(server)
+    await server.context.ingest.run(TENANT, third, spoken("d"), None)
+    await server.context.ingest.run(TENANT, first, spoken("e"), None)
+    await worked(server)
+    assert [given.scope.session for given in memory.given] == ["one", "two"]
+
+
+async def test_a_commit_that_fails_loses_no_facts_of_an_import(rows: Rows) -> None:
+    """What is owed for it is written with its messages, or nothing is."""
+    memory = Notes()
+    server = await served(rows, memory)
+
+    async def no_room(debt: Debt) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    server.store.add_debt = no_room  # type: ignore[method-assign]
+    await server.sessions.import_.run(TENANT, S1, Introduction(), spoken("a", "b"))
+    await server.sessions.import_.run(TENANT, S1, Introduction(), spoken("a", "b"))
+    await worked(server)
+    assert memory.sequences == [1, 2]
 
 
 async def test_a_proposal_hands_over_once_however_often_it_is_made(rows: Rows) -> None:

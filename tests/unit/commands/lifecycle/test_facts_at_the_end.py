@@ -8,9 +8,8 @@ import pytest
 
 from contextengine_server.memory.range import MemoryRange
 from contextengine_server.session.address import Address
-from contextengine_server.session.lifecycle import FLUSH
 from contextengine_server.session.receipt import Request
-from contextengine_server.session.state import SessionState
+from contextengine_server.session.state import FLUSH, SessionState
 from tests.unit.commands.compaction.test_remake_background import work
 from tests.unit.commands.house import AGENT, S1, TENANT, Rows, Server, scope
 
