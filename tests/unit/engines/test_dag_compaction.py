@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.engines.base import ADDITION_TOKENS, LEFT_OUT_TOKENS
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, NothingToDo
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.testing.engine.random_sessions import text
@@ -125,6 +126,27 @@ def test_what_is_not_worth_a_summary_is_not_planned() -> None:
         trial_of(said(("assistant", 20), ("assistant", 9), ("assistant", 9))).view, FORCED
     )
     assert answer == NothingToDo("nothing to compact")
+
+
+@pytest.mark.parametrize("tokens", [170, 200])
+def test_a_summary_has_room_for_a_sentence_beside_what_frames_it(tokens: int) -> None:
+    """Also where what it covers costs hardly more than the smallest summary."""
+    step = DAG.compaction(trial_of(said(("assistant", tokens), *TALK[:2])).view, FORCED)
+    assert isinstance(step, CompactionStep)
+    assert (step.first, step.last) == (0, 0)
+    assert FLOOR * 2 // 3 <= step.target_tokens < tokens
+
+
+def test_a_summary_that_has_no_room_for_a_sentence_is_not_planned() -> None:
+    one = trial_of(said(*TALK))
+    least = 300 + ADDITION_TOKENS + LEFT_OUT_TOKENS
+    planned = {
+        free: not isinstance(
+            DAG.compaction(one.view, CompactionGoal(least + free, floor=FLOOR)), NothingToDo
+        )
+        for free in (FLOOR // 2, FLOOR)
+    }
+    assert planned == {FLOOR // 2: False, FLOOR: True}
 
 
 def test_a_compaction_goes_on_to_its_low_water_mark() -> None:

@@ -25,6 +25,10 @@ LEAST_LEAF = 4
 """What is left out is summarized with what follows it, up to so many times what the smallest
 summary costs: a smaller one would hardly say anything."""
 
+LEAST_SAID = 2 / 3
+"""No summary is made for less than this part of what the smallest costs: what frames it is half of
+that, and hardly a sentence would have room in the rest."""
+
 
 def due(view: View, available: int, measured: int | None, options: DagOptions) -> bool:
     """True above the threshold, or where summaries take more than their room or something is left
@@ -142,12 +146,13 @@ def _leaf(
         return None
     first, last, tokens = chunk
     before = [summary for summary in view.summaries if summary.last_step < first]
-    target = max(int(shares.density * tokens), min(goal.floor * 2, tokens // 2))
+    told = int(LEAST_SAID * goal.floor)
+    target = max(int(shares.density * tokens), min(goal.floor * 2, tokens // 2), told)
     # One that had no room beside the newest step would not be shown.
     free = goal.available - ADDITION_TOKENS - LEFT_OUT_TOKENS - least(view)
-    if free <= goal.floor // 2 and not goal.force:
+    if free <= told and not goal.force:
         return None
-    if free > goal.floor // 2:
+    if free > told:
         target = min(target, free)
     if options.leaf_target_tokens is not None:
         target = min(target, max(options.leaf_target_tokens, goal.floor))
