@@ -121,13 +121,14 @@ async def running(
         finally:
             await warming
         stack.push_async_callback(store.close)
+        quotas = quotas_of(settings)
         pool = WorkerPool(
             settings.summarizer.workers,
             settings.summarizer.nice,
             deadline=settings.summarizer.deadline.total_seconds(),
+            weight=quotas.weight,
         )
         stack.push_async_callback(pool.close)
-        quotas = quotas_of(settings)
         draining = asyncio.Event()
         harnesses = harnesses_of(settings, store, clock_ms, new_id, draining.is_set)
         guards = StoredStates(store.guards)
@@ -169,6 +170,7 @@ async def running(
             workers=settings.summarizer.parallel,
             deadline_s=max(DEADLINE_S, longest_summary_s(settings)),
             tracer=tracer,
+            weight=quotas.weight,
         )
         indexer = Indexer(store)
         sweepers: list[Sweeper] = [ChildSweeper(core.children)]

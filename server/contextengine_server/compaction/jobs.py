@@ -22,6 +22,7 @@ from contextengine_server.compaction.request import MAX_PASSES, CompactionReques
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.host_capabilities import COMPACTS
+from contextengine_server.fairness.turns import Turns, Weight, equal
 from contextengine_server.session.address import Address
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
@@ -61,7 +62,8 @@ log = structlog.get_logger("contextengine.background")
 
 
 class Background:
-    """Claims compactions that are owed and works them off, one at a time each worker."""
+    """Claims compactions that are owed and works them off, one at a time each worker; tenants come
+    by turns."""
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class Background:
         workers: int = WORKERS,
         deadline_s: float = DEADLINE_S,
         tracer: Tracer | None = None,
+        weight: Weight = equal,
     ) -> None:
         self.deadline_s = deadline_s
         self.owner = owner
@@ -89,6 +92,7 @@ class Background:
         self._memory = MemoryJob(compactor, Editor(sessions, store, events))
         self._budgets, self._clock_ms = budgets, sessions.clock_ms
         self._tracer = tracer or Tracer()
+        self._turns = Turns(weight)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -111,7 +115,7 @@ class Background:
     async def _work(self) -> None:
         while True:
             try:
-                debt = await self._store.claim_debt(self.owner, self._clock_ms(), LEASE_MS)
+                debt = await self._claim()
                 if debt is not None:
                     await self._job(debt)
                     continue
@@ -126,6 +130,21 @@ class Background:
             with suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_POLL_S):
                     await self._queue.woken.wait()
+
+    async def _claim(self) -> Debt | None:
+        """What is to be done next: the oldest that is due of the tenant whose turn it is."""
+        debtors = await self._store.debtors(self._clock_ms())
+        while debtors:
+            tenant = self._turns.first(debtors)
+            debtors.remove(tenant)
+            # Before it is claimed: another worker asks meanwhile.
+            self._turns.served(tenant)
+            debt = await self._store.claim_debt(
+                self.owner, self._clock_ms(), LEASE_MS, tenant=tenant
+            )
+            if debt is not None:
+                return debt
+        return None
 
     async def _job(self, debt: Debt) -> None:
         store = self._store

@@ -31,6 +31,3 @@ NO_PLACE = NoPlace()
 
 PLACE: ContextVar[WorkingPlace] = ContextVar("place", default=NO_PLACE)
 """The place of the call that the current task works on."""
-
-TENANT: ContextVar[str] = ContextVar("tenant", default="")
-"""On whose behalf the current task works. Empty: the server's own."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -26,6 +27,10 @@ of so many got is little."""
 def equal(key: str) -> float:
     """Every key weighs the same."""
     return 1.0
+
+
+_STALE = 64
+"""So many places of lines that are gone are carried along before they are looked for."""
 
 
 class Turns:
@@ -61,13 +66,24 @@ class Turns:
         self._now = 0.0
 
 
+class _Line(OrderedDict[T, float]):
+    """What waits for one key, with what each costs."""
+
+    number: int
+    """Of two keys that stand alike, the one that has waited since before the other."""
+
+
 class FairQueue(Generic[T]):
     """What waits, a line for each key. Within a line the first comes first; between lines it is as
-    `Turns` says."""
+    `Turns` says. Whose turn it is costs the logarithm of how many keys wait."""
 
     def __init__(self, weight: Weight = equal) -> None:
         self._turns = Turns(weight)
-        self._lines: dict[str, OrderedDict[T, float]] = {}
+        self._lines: dict[str, _Line[T]] = {}
+        self._order: list[tuple[float, int, str]] = []
+        """A heap: the time of each line when it began, or was served last. The time may have moved
+        on since, and a line of this number may be gone."""
+        self._number = 0
         self._size = 0
 
     def __len__(self) -> int:
@@ -81,20 +97,36 @@ class FairQueue(Generic[T]):
         """The item waits behind those of its key."""
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = OrderedDict()
+            line = self._lines[key] = _Line()
+            self._number += 1
+            line.number = self._number
+            self._place(key, line)
         line[item] = cost
         self._size += 1
 
     def pop(self, may: Callable[[str], bool] | None = None) -> T | None:
         """Who is next, of those keys that may come now; None where there is none."""
-        lines = self._lines if may is None else [key for key in self._lines if may(key)]
-        if not lines:
-            return None
-        key = self._turns.first(lines) if len(lines) > 1 else next(iter(lines))
-        item, cost = self._lines[key].popitem(last=False)
-        self._turns.served(key, cost)
-        self._shortened(key)
-        return item
+        passed: list[tuple[float, int, str]] = []
+        found: T | None = None
+        while self._order:
+            time, number, key = entry = heappop(self._order)
+            line = self._lines.get(key)
+            if line is None or line.number != number:
+                continue
+            if (now := self._turns.time(key)) > time:
+                heappush(self._order, (now, number, key))
+                continue
+            if may is not None and not may(key):
+                passed.append(entry)
+                continue
+            found, cost = line.popitem(last=False)
+            self._turns.served(key, cost)
+            self._place(key, line)
+            self._shortened(key)
+            break
+        for entry in passed:
+            heappush(self._order, entry)
+        return found
 
     def newest(self, key: str) -> T | None:
         """Who came last to a line."""
@@ -108,9 +140,21 @@ class FairQueue(Generic[T]):
         self._shortened(key)
         return True
 
+    def _place(self, key: str, line: _Line[T]) -> None:
+        heappush(self._order, (self._turns.time(key), line.number, key))
+
     def _shortened(self, key: str) -> None:
         self._size -= 1
-        if not self._lines[key]:
-            del self._lines[key]
-            if not self._lines:
-                self._turns.forget()
+        if self._lines[key]:
+            return
+        del self._lines[key]
+        if not self._lines:
+            self._turns.forget()
+            self._order.clear()
+        elif len(self._order) > 2 * len(self._lines) + _STALE:
+            self._order = [one for one in self._order if self._stands(one)]
+            heapify(self._order)
+
+    def _stands(self, entry: tuple[float, int, str]) -> bool:
+        line = self._lines.get(entry[2])
+        return line is not None and line.number == entry[1]

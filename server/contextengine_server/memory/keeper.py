@@ -26,9 +26,9 @@ INLINE_CHARS = 2_000
 
 
 class RunInWorker(Protocol):
-    """Runs a module's function elsewhere."""
+    """Runs a module's function elsewhere, when it is the tenant's turn."""
 
-    async def __call__(self, function: Callable[..., Any], /, *args: Any) -> Any: ...
+    async def __call__(self, tenant: str, function: Callable[..., Any], /, *args: Any) -> Any: ...
 
 
 class FoundNotes(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class Keeper(msgspec.Struct, frozen=True):
         if sum(len(text) for _, _, text in said) <= INLINE_CHARS:
             facts = find(said, self.rules)
         else:
-            facts = await self.run(find, said, self.rules)
+            facts = await self.run(given.scope.tenant, find, said, self.rules)
         if not facts:
             return
         now_ms = self.clock_ms()

@@ -64,6 +64,7 @@ class CachedHeads:
         self.counts = store.counts
         self.add_debt = store.add_debt
         self.debts = store.debts
+        self.debtors = store.debtors
         self.claim_debt = store.claim_debt
         self.extend_debt = store.extend_debt
         self.release_debt = store.release_debt

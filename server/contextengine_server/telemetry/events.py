@@ -1,5 +1,8 @@
-"""Events: what happens to sessions, for those who watch. Held in a ring; what was missed is said by
-a gap event.
+"""Events: what happens to sessions, for those who watch. The newest are held; what was missed is
+said by a gap event.
+
+Where more happens than is held, it is the tenant with the most events held that loses its oldest: a
+noisy tenant pushes nothing of a quiet one out. Who watches is woken by what he watches alone.
 
 A position names the life of this server and a number in it, so that a position of another life is
 known as a gap.
@@ -11,7 +14,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -53,15 +56,39 @@ class Watched(msgspec.Struct, frozen=True):
         )
 
 
+class _Held:
+    """The newest events of a tenant."""
+
+    def __init__(self, lost: int) -> None:
+        self.events: deque[Event] = deque()
+        self.lost = lost
+        """The number of the newest event that may have been the tenant's and is held no more."""
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest event."""
+        return self.events[-1].number if self.events else self.lost
+
+    def since(self, number: int) -> Sequence[Event]:
+        """The next events behind a number, a page at most."""
+        behind = sum(1 for _ in takewhile(lambda one: one.number > number, reversed(self.events)))
+        start = len(self.events) - behind
+        return list(islice(self.events, start, start + PAGE))
+
+
 class Events:
-    """A ring of the newest events, and those who wait for the next."""
+    """The newest events, `capacity` of them over all tenants, and those who wait for the next."""
 
     def __init__(self, life: str, clock_ms: Callable[[], int], capacity: int = 10_000) -> None:
         self.life = life
         self._clock_ms = clock_ms
-        self._ring: deque[Event] = deque(maxlen=capacity)
+        self._capacity, self._count = capacity, 0
+        self._held: dict[str, _Held] = {}
+        self._lost = 0
+        """As `_Held.lost`, for the tenants of which nothing is held."""
         self._next = 1
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[str, dict[asyncio.Future[int], Watched]] = {}
+        """By tenant. Who waits is told the number behind which there is something for him."""
         self._closed = False
 
     def emit(
@@ -87,10 +114,35 @@ class Events:
             counts or {},
             attributes or {},
         )
-        self._ring.append(event)
         self._next += 1
-        if self._waiters:
-            self._wake()
+        held = self._held.get(tenant)
+        if held is None:
+            held = self._held[tenant] = _Held(self._lost)
+        held.events.append(event)
+        self._count += 1
+        if self._count > self._capacity:
+            self._let_go()
+        for waiter, watched in self._waiters.get(tenant, {}).items():
+            if watched.wants(event) and not waiter.done():
+                waiter.set_result(event.number - 1)
+
+    def _let_go(self) -> None:
+        """Of the tenants with the most events the oldest, an eighth of all at once: so what this
+        costs is little for each event, however many tenants there are."""
+        left, level = self._capacity - self._capacity // 8, 0
+        sizes = sorted(len(held.events) for held in self._held.values())
+        for index, size in enumerate(sizes):
+            level = left // (len(sizes) - index)
+            if size > level:
+                break
+            left -= size
+        for tenant, held in list(self._held.items()):
+            while len(held.events) > level:
+                held.lost = held.events.popleft().number
+                self._count -= 1
+            if not held.events:
+                del self._held[tenant]
+                self._lost = max(self._lost, held.lost)
 
     def position(self, number: int) -> str:
         """Where to resume behind the event with this number."""
@@ -102,9 +154,8 @@ class Events:
         if not resume:
             return self._follow(watched, self._next - 1)
         number = self._number_in(resume)
-        oldest = self._ring[0].number if self._ring else self._next
-        if number is None or not oldest - 1 <= number < self._next:
-            return self._follow(watched, oldest - 1, missed=True)
+        if number is None or number >= self._next:
+            return self._follow(watched, self._lost_of(watched.tenant), missed=True)
         return self._follow(watched, number)
 
     def _number_in(self, position: str) -> int | None:
@@ -112,48 +163,49 @@ class Events:
         life, _, text = position.rpartition(".")
         return int(text) if life == self.life and re.fullmatch("[0-9]{1,18}", text) else None
 
+    def _lost_of(self, tenant: str) -> int:
+        """The number up to which events of a tenant may be missing."""
+        held = self._held.get(tenant)
+        return self._lost if held is None else held.lost
+
     async def _follow(
         self, watched: Watched, number: int, *, missed: bool = False
     ) -> AsyncIterator[Event]:
         """Events behind a number."""
-        if missed:
-            yield self._gap(number, watched)
         while True:
-            ready = self._since(number)
-            if ready and ready[0].number > number + 1:
-                yield self._gap(ready[0].number - 1, watched)
-            for event in ready:
+            lost = self._lost_of(watched.tenant)
+            if missed or number < lost:
+                missed, number = False, max(number, lost)
+                yield Event(number, GAP, self._clock_ms(), watched.tenant)
+                continue
+            held = self._held.get(watched.tenant)
+            for event in () if held is None else held.since(number):
                 number = event.number
                 if watched.wants(event):
                     yield event
-            if number == self._next - 1:
+            # By now others may be there, and those that were may be gone.
+            held = self._held.get(watched.tenant)
+            if number >= (self._lost if held is None else held.newest):
                 if self._closed:
                     return
-                await self._wait()
+                number = await self._wait(watched)
 
     def close(self) -> None:
         """Ends every watch once it has seen what there is."""
         self._closed = True
-        self._wake()
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(self._next - 1)
 
-    def _gap(self, number: int, watched: Watched) -> Event:
-        return Event(number, GAP, self._clock_ms(), watched.tenant)
-
-    def _since(self, number: int) -> Sequence[Event]:
-        if not self._ring:
-            return []
-        skip = max(0, number + 1 - self._ring[0].number)
-        return list(islice(self._ring, skip, skip + PAGE))
-
-    async def _wait(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+    async def _wait(self, watched: Watched) -> int:
+        """Until there is something for the watcher: the number behind which it is."""
+        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        waiting = self._waiters.setdefault(watched.tenant, {})
+        waiting[waiter] = watched
         try:
-            await waiter
+            return await waiter
         finally:
-            self._waiters.discard(waiter)
-
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            del waiting[waiter]
+            if not waiting and self._waiters.get(watched.tenant) is waiting:
+                del self._waiters[watched.tenant]

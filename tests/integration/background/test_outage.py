@@ -27,7 +27,7 @@ async def test_workers_log_nothing_of_an_outage(
     store = house.app.store
     await house.client.ingest(ref("s"), user("hello"))
     with capture_logs() as logs:
-        monkeypatch.setattr(store, "claim_debt", down("background"))
+        monkeypatch.setattr(store, "debtors", down("background"))
         monkeypatch.setattr(store.spawns, "expire", down("children"))
         monkeypatch.setattr(store.index, "advance", down("index"))
         await house.client.ingest(ref("s"), user("there"))

@@ -87,7 +87,7 @@ async def test_a_restart_and_a_delta_show_the_same(piped: House) -> None:
     )  # fmt: skip
     assert delta.cache.delta
     assert [item.message.id for item in delta.items] == ["next"]
-    events = {event.name for event in piped.app.core.events._ring}
+    events = {event.name for event in piped.app.core.events._held["default"].events}
     assert "context:rehydrated" in events
 
 

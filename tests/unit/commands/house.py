@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from operator import attrgetter
 from typing import Any, cast
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -124,7 +125,7 @@ class InProcessSummarizer:
         return extract(request, self._count)
 
 
-async def _here(function: Callable[..., Any], /, *args: Any) -> Any:
+async def _here(tenant: str, function: Callable[..., Any], /, *args: Any) -> Any:
     """Does without a worker process."""
     return function(*args)
 
@@ -252,7 +253,9 @@ class Server:
 
     def events(self, prefix: str = "") -> list[Event]:
         """What happened so far, by the beginning of its name."""
-        return [event for event in self.core.events._ring if event.name.startswith(prefix)]
+        held = [event for one in self.core.events._held.values() for event in one.events]
+        held.sort(key=attrgetter("number"))
+        return [event for event in held if event.name.startswith(prefix)]
 
 
 def scope(ref: Ref = S1) -> Scope:

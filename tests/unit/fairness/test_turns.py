@@ -113,3 +113,45 @@ def test_keys_that_are_through_are_forgotten():
         turns.served(f"tenant{number}")
         turns.first([f"tenant{number}", f"tenant{number + 1}"])
     assert len(turns._times) <= 4_096
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("push"), st.sampled_from(KEYS), COSTS),
+            st.tuples(st.just("pop"), st.sets(st.sampled_from(KEYS)), st.none()),
+            st.tuples(st.just("remove"), st.sampled_from(KEYS), st.none()),
+        ),
+        max_size=150,
+    ),
+    WEIGHTS,
+)
+def test_whose_turn_it_is_is_found_as_by_looking_at_everyone(steps, weights):
+    """Of those that may come it is the one furthest behind, and of several who waits longest."""
+    queue, turns = FairQueue[int](weights.__getitem__), Turns(weights.__getitem__)
+    lines: dict[str, list[tuple[int, float]]] = {}
+    numbers = count()
+    for what, which, cost in steps:
+        if what == "push":
+            number = next(numbers)
+            queue.push(which, number, cost)
+            lines.setdefault(which, []).append((number, cost))
+            continue
+        if what == "remove":
+            gone = lines.get(which, [])[-1:]
+            assert queue.remove(which, gone[0][0] if gone else -1) == bool(gone)
+            if gone:
+                lines[which].pop()
+                key = which
+        else:
+            may = [key for key in lines if key in which]
+            expected = None
+            if may:
+                key = turns.first(may)
+                expected, cost = lines[key].pop(0)
+                turns.served(key, cost)
+            assert queue.pop(which.__contains__) == expected
+        for key in [key for key, line in lines.items() if not line]:
+            del lines[key]
+            if not lines:
+                turns.forget()

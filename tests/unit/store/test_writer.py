@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,39 @@ async def test_one_that_fails_costs_one_more_transaction(store: SqliteStore) -> 
     assert all(isinstance(outcome, DuplicateHostIds) for outcome in outcomes[20:])
     assert statements.count("COMMIT") <= 2
     assert statements.count("ROLLBACK") == 1
+
+
+async def test_a_crowd_of_one_tenant_leaves_others_their_group(store: SqliteStore) -> None:
+    """What comes behind thousands of writes of another tenant is in the next group."""
+    written: list[str] = []
+    with held(store):
+        for _ in range(2_000):
+            writer_of(store).submit(lambda db: "noisy", written.append, tenant="noisy")
+        mine = [
+            writer_of(store).submit(lambda db: "quiet", written.append, tenant="quiet")
+            for _ in range(3)
+        ]
+    await asyncio.gather(*mine)
+    places = [place for place, who in enumerate(written) if who == "quiet"]
+    assert len(places) == 3
+    assert places[-1] < 6 < writer_module._GROUP
+
+
+def _says(what: tuple[str, int], db: sqlite3.Connection) -> tuple[str, int]:
+    return what
+
+
+async def test_a_tenant_is_written_in_the_order_of_its_calls(store: SqliteStore) -> None:
+    written: list[tuple[str, int]] = []
+    with held(store):
+        done = [
+            writer_of(store).submit(partial(_says, (tenant, number)), written.append, tenant=tenant)
+            for number in range(600)
+            for tenant in ("a", "b", "c")
+        ]
+    await asyncio.gather(*done)
+    for tenant in ("a", "b", "c"):
+        assert [number for one, number in written if one == tenant] == list(range(600))
 
 
 async def test_a_defect_of_one_caller_is_its_own(store: SqliteStore) -> None:

@@ -88,7 +88,7 @@ async def pool() -> AsyncIterator[WorkerPool]:
 
 
 async def test_a_worker_is_another_process_niced_and_without_grpc(pool: WorkerPool) -> None:
-    pid, nice, modules = await pool.run(about_me)
+    pid, nice, modules = await pool.run("acme", about_me)
     assert pid != os.getpid()
     assert nice == min(19, os.nice(0) + 7)
     assert not [
@@ -101,66 +101,66 @@ async def test_a_worker_is_another_process_niced_and_without_grpc(pool: WorkerPo
 
 async def test_no_process_before_the_first_use_and_the_same_one_after(pool: WorkerPool) -> None:
     assert not pool._all
-    first, *_ = await pool.run(about_me)
-    second, *_ = await pool.run(about_me)
+    first, *_ = await pool.run("acme", about_me)
+    second, *_ = await pool.run("acme", about_me)
     assert first == second
 
 
 async def test_arguments_and_results_of_megabytes_travel(pool: WorkerPool) -> None:
     blob = os.urandom(5_000_000)
-    assert await pool.run(echo, blob) == blob
+    assert await pool.run("acme", echo, blob) == blob
 
 
 async def test_what_a_library_prints_does_not_reach_the_replies(pool: WorkerPool) -> None:
-    assert await pool.run(shout, "noise ") == "said"
-    assert await pool.run(echo, 3) == 3
+    assert await pool.run("acme", shout, "noise ") == "said"
+    assert await pool.run("acme", echo, 3) == 3
 
 
 async def test_an_error_names_its_type_and_not_its_text(pool: WorkerPool) -> None:
     with pytest.raises(WorkerFailed, match=r"^raised ValueError$"):
-        await pool.run(fail, "text of a message")
+        await pool.run("acme", fail, "text of a message")
     with pytest.raises(SummarizerFailed, match="nothing to say"):
-        await pool.run(refuse)
+        await pool.run("acme", refuse)
     with pytest.raises(WorkerFailed, match="raised"):
-        await pool.run(unsendable)
-    assert await pool.run(echo, "still there") == "still there"
+        await pool.run("acme", unsendable)
+    assert await pool.run("acme", echo, "still there") == "still there"
 
 
 async def test_a_worker_that_died_while_idle_is_replaced_unnoticed(pool: WorkerPool) -> None:
-    first, *_ = await pool.run(about_me)
+    first, *_ = await pool.run("acme", about_me)
     os.kill(first, signal.SIGKILL)
-    second, *_ = await pool.run(about_me)
+    second, *_ = await pool.run("acme", about_me)
     assert second != first
 
 
 async def test_one_that_dies_at_work_fails_its_call_and_no_other(pool: WorkerPool) -> None:
     with pytest.raises(WorkerFailed, match="its worker died"):
-        await pool.run(os._exit, 3)
-    assert await pool.run(echo, 1) == 1
+        await pool.run("acme", os._exit, 3)
+    assert await pool.run("acme", echo, 1) == 1
     # A call that kills its workers gets no third one.
     with pytest.raises(WorkerFailed, match="its worker died"):
-        await pool.run(os._exit, 3)
-    assert await pool.run(echo, 2) == 2
+        await pool.run("acme", os._exit, 3)
+    assert await pool.run("acme", echo, 2) == 2
 
 
 async def test_lateness_costs_the_worker_and_not_the_next_call(
     pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late, *_ = await pool.run(about_me)
+    late, *_ = await pool.run("acme", about_me)
     with monkeypatch.context() as hurried:
         hurried.setattr(pool, "_deadline", 0.5)
         with pytest.raises(WorkerFailed, match=r"took longer than 0\.5 s"):
-            await pool.run(spin, tmp_path / "begun")
+            await pool.run("acme", spin, tmp_path / "begun")
     assert gone(late)
-    assert await pool.run(echo, "next") == "next"
+    assert await pool.run("acme", echo, "next") == "next"
 
 
 async def test_cancelling_ends_the_work_and_mixes_no_replies(
     pool: WorkerPool, tmp_path: Path
 ) -> None:
-    busy, *_ = await pool.run(about_me)
-    call = asyncio.create_task(pool.run(spin, tmp_path / "begun"))
-    waiting = asyncio.create_task(pool.run(echo, "mine"))
+    busy, *_ = await pool.run("acme", about_me)
+    call = asyncio.create_task(pool.run("acme", spin, tmp_path / "begun"))
+    waiting = asyncio.create_task(pool.run("acme", echo, "mine"))
     await until((tmp_path / "begun").exists)
     assert not waiting.done(), "one worker does one thing at a time"
     call.cancel()
@@ -170,10 +170,32 @@ async def test_cancelling_ends_the_work_and_mixes_no_replies(
     assert await waiting == "mine"
 
 
+async def test_where_all_are_busy_tenants_come_by_turns(pool: WorkerPool, tmp_path: Path) -> None:
+    """And one that gives up leaves its turn to who is behind it."""
+    done: list[str] = []
+
+    async def call(tenant: str) -> None:
+        await pool.run(tenant, echo, 1)
+        done.append(tenant)
+
+    busy = asyncio.create_task(pool.run("noisy", spin, tmp_path / "begun"))
+    await until((tmp_path / "begun").exists)
+    crowd = [asyncio.create_task(call("noisy")) for _ in range(6)]
+    gone = asyncio.create_task(call("quiet"))
+    last = asyncio.create_task(call("quiet"))
+    await asyncio.sleep(0)
+    assert len(pool._waiting) == 8
+    gone.cancel()
+    busy.cancel()
+    await asyncio.gather(*crowd, last)
+    assert done.index("quiet") <= 1
+    assert pool._free == 1
+
+
 async def test_two_workers_work_at_once() -> None:
     pool = WorkerPool(workers=2)
     try:
-        results = await asyncio.gather(*(pool.run(about_me) for _ in range(6)))
+        results = await asyncio.gather(*(pool.run("acme", about_me) for _ in range(6)))
         assert len({pid for pid, *_ in results}) == 2
     finally:
         await pool.close()
@@ -181,9 +203,11 @@ async def test_two_workers_work_at_once() -> None:
 
 async def test_closing_ends_every_process_also_a_busy_one(tmp_path: Path) -> None:
     pool = WorkerPool(workers=3)
-    pids = {pid for pid, *_ in await asyncio.gather(*(pool.run(about_me) for _ in range(3)))}
+    pids = {
+        pid for pid, *_ in await asyncio.gather(*(pool.run("acme", about_me) for _ in range(3)))
+    }
     begun = [tmp_path / "one", tmp_path / "two"]
-    busy = [asyncio.create_task(pool.run(spin, file)) for file in begun]
+    busy = [asyncio.create_task(pool.run("acme", spin, file)) for file in begun]
     for file in begun:
         await until(file.exists)
     await asyncio.wait_for(pool.close(), PATIENCE_S)
@@ -194,15 +218,15 @@ async def test_closing_ends_every_process_also_a_busy_one(tmp_path: Path) -> Non
     assert all(map(gone, pids))
     await pool.close()
     with pytest.raises(WorkerFailed, match="closed"):
-        await pool.run(echo, 1)
+        await pool.run("acme", echo, 1)
 
 
 async def test_a_worker_leaves_when_the_server_is_gone() -> None:
     pool = WorkerPool()
-    pid, *_ = await pool.run(about_me)
+    pid, *_ = await pool.run("acme", about_me)
     (worker,) = pool._all
     os.kill(pid, signal.SIGINT)  # Ctrl-C reaches the whole group and is the server's affair
-    assert (await pool.run(about_me))[0] == pid
+    assert (await pool.run("acme", about_me))[0] == pid
     worker._writer.close()  # what the worker sees when the server dies
     assert await asyncio.to_thread(worker.process.wait, PATIENCE_S) == 0
     await pool.close()
@@ -237,7 +261,7 @@ async def test_without_descriptors_the_note_that_counts_is_written(
     with monkeypatch.context() as patched:
         patched.setattr("contextengine_server.summarize.workers.pool.socket.socketpair", none_left)
         with pytest.raises(WorkerFailed, match="no worker can be started"):
-            await pool.run(echo, 1)
+            await pool.run("acme", echo, 1)
         noted = await chain.summarize(request)
     assert (noted.summarizer, noted.fallback) == ("count-only", True)
     assert (await chain.summarize(request)).summarizer == "extractive"

@@ -41,7 +41,7 @@ from contextengine_server.errors import (
     TooLarge,
     Unauthenticated,
 )
-from contextengine_server.fairness.place import PLACE, TENANT
+from contextengine_server.fairness.place import PLACE
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import CURRENT, Tracer
 
@@ -230,7 +230,6 @@ class Pipeline:
             turn = admission.enter(call, admission.kind_of(rpc.kind))
         call.admission = admission
         PLACE.set(call)
-        TENANT.set(call.caller.tenant)
         if turn is not None:
             await turn
         call.began = perf_counter()

@@ -25,19 +25,20 @@ class MemoryDebts(MemoryConnection):
         owed = [debt for debt in self._tables().debts.values() if debt.scope == scope]
         return sorted(owed, key=attrgetter("queued_ms", "kind"))
 
-    async def claim_debt(self, owner: str, now_ms: int, lease_ms: int) -> Debt | None:
+    async def debtors(self, now_ms: int) -> list[str]:
+        """The tenants with a debt that is due, who has waited longest first."""
+        return list(dict.fromkeys(debt.scope.tenant for debt in self._due(now_ms)))
+
+    async def claim_debt(
+        self, owner: str, now_ms: int, lease_ms: int, *, tenant: str = ""
+    ) -> Debt | None:
         """Leases the oldest debt that is due, neither held nor under a live lease. One job at a
         time per session."""
         debts = self._tables().debts
-        busy = {debt.scope for debt in debts.values() if debt.lease_until_ms > now_ms}
-        due = [
-            debt
-            for debt in debts.values()
-            if not debt.held and debt.not_before_ms <= now_ms and debt.scope not in busy
-        ]
-        if not due:
+        due = (debt for debt in self._due(now_ms) if tenant in ("", debt.scope.tenant))
+        oldest = next(due, None)
+        if oldest is None:
             return None
-        oldest = min(due, key=lambda one: (max(one.queued_ms, one.not_before_ms), one.queued_ms))
         leased = replace(
             oldest,
             lease_owner=owner,
@@ -46,6 +47,18 @@ class MemoryDebts(MemoryConnection):
         )
         debts[leased.scope, leased.kind] = leased
         return leased
+
+    def _due(self, now_ms: int) -> list[Debt]:
+        """What may be claimed, the oldest first."""
+        debts = self._tables().debts.values()
+        busy = {debt.scope for debt in debts if debt.lease_until_ms > now_ms}
+        due = [
+            debt
+            for debt in debts
+            if not debt.held and debt.not_before_ms <= now_ms and debt.scope not in busy
+        ]
+        due.sort(key=lambda one: (max(one.queued_ms, one.not_before_ms), one.queued_ms))
+        return due
 
     async def extend_debt(self, debt: Debt, until_ms: int) -> bool:
         """Extends a lease; False where it was lost."""

@@ -22,10 +22,17 @@ class Debts(Protocol):
     async def debts(self, scope: Scope) -> list[Debt]:
         """What a session owes, oldest first."""
 
-    async def claim_debt(self, owner: str, now_ms: int, lease_ms: int) -> Debt | None:
-        """Leases the oldest debt that is due, neither held nor under a live lease, and counts the
-        attempt. One that was put back for later is as old as that. One job at a time per session:
-        while one of its debts is under a live lease, its others are not due."""
+    async def debtors(self, now_ms: int) -> list[str]:
+        """The tenants with a debt that `claim_debt` would hand out, who has waited longest
+        first."""
+
+    async def claim_debt(
+        self, owner: str, now_ms: int, lease_ms: int, *, tenant: str = ""
+    ) -> Debt | None:
+        """Leases the oldest debt of a tenant (empty: of any) that is due, neither held nor under a
+        live lease, and counts the attempt. One that was put back for later is as old as that. One
+        job at a time per session: while one of its debts is under a live lease, its others are not
+        due."""
 
     async def extend_debt(self, debt: Debt, until_ms: int) -> bool:
         """Extends the lease that `claim_debt` answered with; False where it was lost: claimed again

@@ -23,12 +23,20 @@ class DebtStatements:
         self.add = f"{add} DO NOTHING"
         self.add_or_hold = f"{add} DO UPDATE SET held = excluded.held"
         self.settle = f"DELETE FROM debts WHERE {of_kind}"
-        self.due = (
-            f"{select('debts', DEBT)} AS due WHERE {dialect.is_false.format('held')}"
+        due = (
+            f" AS due WHERE {dialect.is_false.format('held')}"
             " AND not_before_ms <= :now AND NOT EXISTS (SELECT 1 FROM debts"
             " WHERE tenant = due.tenant AND agent = due.agent AND session = due.session"
             " AND lease_until_ms > :now)"
-            f" ORDER BY {dialect.greatest}(queued_ms, not_before_ms), queued_ms LIMIT 1"
+        )
+        since = f"{dialect.greatest}(queued_ms, not_before_ms)"
+        self.due = (
+            f"{select('debts', DEBT)}{due} AND (:tenant = '' OR tenant = :tenant)"
+            f" ORDER BY {since}, queued_ms LIMIT 1"
+        )
+        self.debtors = (
+            f"SELECT tenant FROM (SELECT tenant, {since} AS since FROM debts{due}) AS owed"
+            " GROUP BY tenant ORDER BY MIN(since), tenant"
         )
         self.lease = (
             "UPDATE debts SET lease_owner = :owner, lease_until_ms = :until,"

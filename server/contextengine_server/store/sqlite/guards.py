@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import TypeVar
 
-from .index import Run
+from .index import Run, Write
 from .statements import SQL
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ class SqliteGuards:
     """`Guards` in a table. `read` and `write` run work on a reading connection and on the one that
     writes."""
 
-    def __init__(self, read: Run, write: Run) -> None:
+    def __init__(self, read: Run, write: Write) -> None:
         self._read, self._write = read, write
 
     async def state(self, tenant: str) -> bytes:
@@ -34,7 +34,7 @@ class SqliteGuards:
                 db.execute(SQL.guards.change, (tenant, after))
             return answer
 
-        return await self._write(work)
+        return await self._write(work, tenant=tenant)
 
 
 def _state(db: sqlite3.Connection, tenant: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -20,6 +21,20 @@ class Run(Protocol):
     """Runs work on a connection that others use too, one at a time."""
 
     async def __call__(self, work: Callable[..., T], /, *args: Any) -> T: ...
+
+
+class Write(Protocol):
+    """Runs work on the connection that writes, when it is its tenant's turn (empty: the server's
+    own); `then` follows on the loop, once it is durable."""
+
+    async def __call__(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        then: Callable[[T], None] = ...,
+        /,
+        *,
+        tenant: str = "",
+    ) -> T: ...
 
 
 _READER_S = 0.02
@@ -44,7 +59,7 @@ class SqliteIndex:
     """`SearchIndex` over the tables here. `read` and `write` run work on a reading connection and
     on the one that writes, `alone` on that one outside a transaction."""
 
-    def __init__(self, read: Run, write: Run, alone: Run) -> None:
+    def __init__(self, read: Run, write: Write, alone: Run) -> None:
         self._read, self._write, self._alone = read, write, alone
         self.available = False
         self.noted: Callable[[Scope], None] = lambda scope: None

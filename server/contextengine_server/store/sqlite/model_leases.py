@@ -13,7 +13,7 @@ from contextengine_server.store.rows import JobOutcome, ModelJob
 from contextengine_server.store.sql import columns
 from contextengine_server.store.sql.columns import job_values
 
-from .index import Run
+from .index import Run, Write
 from .statements import SQL
 
 
@@ -21,7 +21,7 @@ class SqliteModelLeases:
     """`ModelLeases` in a table. `read` and `write` run work on a reading connection and on the one
     that writes."""
 
-    def __init__(self, read: Run, write: Run) -> None:
+    def __init__(self, read: Run, write: Write) -> None:
         self._read, self._write = read, write
 
     async def offer(self, job: ModelJob, now_ms: int) -> ModelJob:
@@ -37,7 +37,7 @@ class SqliteModelLeases:
             db.execute(SQL.jobs.prolong, {"tenant": job.tenant, "id": known.id, "until": until})
             return replace(known, expire_ms=until)
 
-        return await self._write(work)
+        return await self._write(work, tenant=job.tenant)
 
     async def claim(
         self,
@@ -72,24 +72,28 @@ class SqliteModelLeases:
             )
             return replace(job, lease_id=lease_id, lease_until_ms=until, attempts=job.attempts + 1)
 
-        return await self._write(work)
+        return await self._write(work, tenant=tenant)
 
     async def extend(self, tenant: str, id: str, lease_id: str, until_ms: int) -> bool:
         """Extends a lease; False where it is lost, or the job is answered or gone."""
         names = {"tenant": tenant, "id": id, "lease": lease_id, "until": until_ms}
-        return await self._write(lambda db: db.execute(SQL.jobs.extend, names).rowcount > 0)
+        return await self._write(
+            lambda db: db.execute(SQL.jobs.extend, names).rowcount > 0, tenant=tenant
+        )
 
     async def answer(
         self, tenant: str, id: str, lease_id: str, result: bytes, now_ms: int
     ) -> JobOutcome:
         """Keeps a result, once."""
         names = {"tenant": tenant, "id": id, "lease": lease_id, "now": now_ms, "result": result}
-        return await self._write(lambda db: _under_lease(db, SQL.jobs.answer, names))
+        return await self._write(lambda db: _under_lease(db, SQL.jobs.answer, names), tenant=tenant)
 
     async def put_back(self, tenant: str, id: str, lease_id: str, not_before_ms: int) -> JobOutcome:
         """Ends a lease without a result."""
         names = {"tenant": tenant, "id": id, "lease": lease_id, "until": not_before_ms}
-        return await self._write(lambda db: _under_lease(db, SQL.jobs.put_back, names))
+        return await self._write(
+            lambda db: _under_lease(db, SQL.jobs.put_back, names), tenant=tenant
+        )
 
     async def find(self, tenant: str, id: str) -> ModelJob | None:
         """A job; None where there is none."""
@@ -105,11 +109,15 @@ class SqliteModelLeases:
 
     async def settle(self, tenant: str, id: str) -> None:
         """The result was taken: of the job stays, until it expires, that it was answered."""
-        await self._write(lambda db: db.execute(SQL.jobs.settle, {"tenant": tenant, "id": id}))
+        await self._write(
+            lambda db: db.execute(SQL.jobs.settle, {"tenant": tenant, "id": id}), tenant=tenant
+        )
 
     async def remove(self, tenant: str, id: str) -> None:
         """The job is no longer wanted."""
-        await self._write(lambda db: db.execute(SQL.jobs.remove, {"tenant": tenant, "id": id}))
+        await self._write(
+            lambda db: db.execute(SQL.jobs.remove, {"tenant": tenant, "id": id}), tenant=tenant
+        )
 
     async def open_count(self, tenant: str) -> int:
         """How many jobs of the tenant have no result."""

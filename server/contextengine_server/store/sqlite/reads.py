@@ -226,9 +226,15 @@ def debts(db: sqlite3.Connection, scope: Scope) -> list[Debt]:
     return columns.debts(db.execute(SQL.debts.of_session, named(scope)))
 
 
-def due_debt(db: sqlite3.Connection, now_ms: int) -> Debt | None:
-    """The oldest debt that may be claimed."""
-    return next(iter(columns.debts(db.execute(SQL.debts.due, {"now": now_ms}))), None)
+def debtors(db: sqlite3.Connection, now_ms: int) -> list[str]:
+    """The tenants with a debt that may be claimed, who has waited longest first."""
+    return [tenant for (tenant,) in db.execute(SQL.debts.debtors, {"now": now_ms})]
+
+
+def due_debt(db: sqlite3.Connection, now_ms: int, tenant: str) -> Debt | None:
+    """The oldest debt that may be claimed, of a tenant or (empty) of any."""
+    names = {"now": now_ms, "tenant": tenant}
+    return next(iter(columns.debts(db.execute(SQL.debts.due, names))), None)
 
 
 def assignments(db: sqlite3.Connection, tenant: str | None) -> list[Assignment]:

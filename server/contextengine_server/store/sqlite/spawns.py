@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -16,18 +16,10 @@ from contextengine_server.store.sql import columns
 from contextengine_server.store.sql.columns import named, spawn_values
 
 from . import reads, writes
-from .index import Run
+from .index import Run, Write
 from .statements import SQL
 
 T = TypeVar("T")
-
-
-class Write(Protocol):
-    """Runs work on the connection that writes; `then` follows on the loop, once it is durable."""
-
-    async def __call__(
-        self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], None], /
-    ) -> T: ...
 
 
 class SqliteSpawns:
@@ -65,7 +57,7 @@ class SqliteSpawns:
             if done is spawn:
                 self._committed(commit)
 
-        return await self._write(work, then)
+        return await self._write(work, then, tenant=spawn.parent.tenant)
 
     async def find(self, tenant: str, token: str) -> Spawn | None:
         """A spawn by its token."""
@@ -87,14 +79,14 @@ class SqliteSpawns:
         """The child is there."""
         names = {"tenant": tenant, "token": token, "now": now_ms}
         return await self._write(
-            lambda db: db.execute(SQL.spawns.start, names).rowcount > 0, _nothing
+            lambda db: db.execute(SQL.spawns.start, names).rowcount > 0, tenant=tenant
         )
 
     async def spend(self, tenant: str, token: str, tokens: int) -> bool:
         """Counts tokens that were read, all or none of them."""
         names = {"tenant": tenant, "token": token, "tokens": tokens}
         return await self._write(
-            lambda db: db.execute(SQL.spawns.spend, names).rowcount > 0, _nothing
+            lambda db: db.execute(SQL.spawns.spend, names).rowcount > 0, tenant=tenant
         )
 
     async def end(
@@ -108,7 +100,7 @@ class SqliteSpawns:
                 return []
             return [_end(db, spawn, reason, now_ms, take_back)]
 
-        ended = await self._write(work, self._forget)
+        ended = await self._write(work, self._forget, tenant=tenant)
         return ended[0] if ended else None
 
     async def expire(self, now_ms: int, limit: int) -> Sequence[EndedSpawn]:
@@ -133,17 +125,13 @@ class SqliteSpawns:
             ended = _expire(db, spawn, now_ms)
             return [] if ended is None else [ended]
 
-        ended = await self._write(work, self._forget)
+        ended = await self._write(work, self._forget, tenant=tenant)
         return ended[0] if ended else None
 
     def _forget(self, ended: Sequence[EndedSpawn]) -> None:
         gone = [one.spawn.child for one in ended if one.erased]
         if gone:
             self._erased(gone)
-
-
-def _nothing(result: object) -> None:
-    """A write that nothing in memory stands on."""
 
 
 def _expire(db: sqlite3.Connection, spawn: Spawn, now_ms: int) -> EndedSpawn | None:

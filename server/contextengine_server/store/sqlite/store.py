@@ -26,10 +26,8 @@ from contextengine_server.store.protocols import (
     Workloads,
 )
 from contextengine_server.store.rows import (
-    Assignment,
     Changes,
     Commit,
-    Debt,
     Deleted,
     MessageRow,
     SessionHead,
@@ -49,7 +47,7 @@ from .listings import SqliteListings
 from .model_leases import SqliteModelLeases
 from .readers import Readers
 from .spawns import SqliteSpawns
-from .workload import SqliteWorkloads
+from .workload import SqliteDebts, SqliteWorkloads
 from .writer import Writer
 
 T = TypeVar("T")
@@ -111,7 +109,7 @@ class _Open:
         self.lock.release()
 
 
-class SqliteStore(SqliteListings):
+class SqliteStore(SqliteListings, SqliteDebts):
     """`Store` in one SQLite file. Use it on one event loop.
 
     Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. Locks
@@ -199,8 +197,10 @@ class SqliteStore(SqliteListings):
         self,
         work: Callable[[sqlite3.Connection], T],
         then: Callable[[T], None] = lambda result: None,
+        *,
+        tenant: str = "",
     ) -> T:
-        return await self._opened().writer.submit(work, then)
+        return await self._opened().writer.submit(work, then, tenant=tenant)
 
     async def _alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
         return await self._opened().writer.submit(work, lambda result: None, alone=True)
@@ -232,6 +232,7 @@ class SqliteStore(SqliteListings):
             partial(writes.commit, change=commit),
             partial(self._committed, commit),
             commit if usual else None,
+            tenant=commit.head.scope.tenant,
         )
 
     def _committed(self, commit: Commit, _: object = None) -> None:
@@ -266,14 +267,14 @@ class SqliteStore(SqliteListings):
                 writes.remember_of_agent(db, scope, answer(deleted))
             return deleted
 
-        deleted = await self._write(delete, forget)
+        deleted = await self._write(delete, forget, tenant=scope.tenant)
         if overwritten:
             await self._overwritten()
         return deleted
 
     async def forget(self, tenant: str, agent: str = "") -> int:
         """Erases what stands beside the sessions of an agent, or of a tenant and all its agents."""
-        rows = await self._write(lambda db: writes.forget(db, tenant, agent))
+        rows = await self._write(lambda db: writes.forget(db, tenant, agent), tenant=tenant)
         await self._overwritten()
         return rows
 
@@ -323,11 +324,13 @@ class SqliteStore(SqliteListings):
 
     async def mend(self, scope: Scope, bodies: Sequence[tuple[int, bytes, bytes]]) -> int:
         """Puts bodies of these hashes in the place of damaged ones."""
-        return await self._write(lambda db: writes.mend(db, scope, bodies))
+        return await self._write(lambda db: writes.mend(db, scope, bodies), tenant=scope.tenant)
 
     async def mend_summaries(self, scope: Scope, rows: Sequence[SummaryRow]) -> int:
         """Puts text and children in the place of damaged ones."""
-        return await self._write(lambda db: writes.mend_summaries(db, scope, rows))
+        return await self._write(
+            lambda db: writes.mend_summaries(db, scope, rows), tenant=scope.tenant
+        )
 
     async def summaries(
         self, scope: Scope, *, as_of: int | None = None, retired: bool = False
@@ -343,50 +346,14 @@ class SqliteStore(SqliteListings):
         """Bytes of a session's own rows."""
         return await self._read(passages.size, scope)
 
-    # Background work
-
     async def remember(self, scope: Scope, reply: StoredReply) -> None:
         """Keeps an answer outside a commit; the first one under an id stays."""
-        await self._write(lambda db: writes.remember(db, scope, reply))
+        await self._write(lambda db: writes.remember(db, scope, reply), tenant=scope.tenant)
 
     async def stray_replies(self, scope: Scope, newest: int, *, erase: bool = False) -> int:
         """How many answers are kept for revisions above `newest`; with `erase` they are erased."""
         if erase:
-            return await self._write(lambda db: writes.erase_stray_replies(db, scope, newest))
+            return await self._write(
+                lambda db: writes.erase_stray_replies(db, scope, newest), tenant=scope.tenant
+            )
         return await self._read(reads.stray_replies, scope, newest)
-
-    async def add_debt(self, debt: Debt) -> None:
-        """Records background work outside a commit, unless its kind is owed already."""
-        await self._write(lambda db: writes.add_debt(db, debt))
-
-    async def debts(self, scope: Scope) -> list[Debt]:
-        """What a session owes, oldest first."""
-        return await self._read(reads.debts, scope)
-
-    async def claim_debt(self, owner: str, now_ms: int, lease_ms: int) -> Debt | None:
-        """Leases the oldest debt that is due, neither held nor under a live lease. One job at a
-        time per session."""
-        return await self._write(lambda db: writes.claim_debt(db, owner, now_ms, lease_ms))
-
-    async def extend_debt(self, debt: Debt, until_ms: int) -> bool:
-        """Extends a lease; False where it was lost."""
-        return await self._write(lambda db: writes.extend_debt(db, debt, until_ms))
-
-    async def release_debt(
-        self, debt: Debt, *, done: bool, not_before_ms: int = 0, error: str = "", held: bool = False
-    ) -> None:
-        """Ends a lease: removes the debt, or puts it back for later. Does nothing where the lease
-        was lost."""
-        await self._write(
-            lambda db: writes.release_debt(db, debt, done, not_before_ms, error, held)
-        )
-
-    # Operators
-
-    async def assignments(self, tenant: str | None) -> list[Assignment]:
-        """What operators chose within a tenant, or within all."""
-        return await self._read(reads.assignments, tenant)
-
-    async def assign(self, assignment: Assignment) -> None:
-        """Records a choice; one with no engine and no options removes it."""
-        await self._write(lambda db: writes.assign(db, assignment))

@@ -1,5 +1,5 @@
 """One thread that writes for everyone: whatever is queued goes into one transaction, so that many
-share one fsync."""
+share one fsync. Where more is queued than goes into one, tenants come by turns."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from contextengine_server.fairness.turns import FairQueue
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import Commit
 from contextengine_server.store.sql.columns import message_values, updated_values
@@ -39,6 +40,7 @@ class _Job:
     future: asyncio.Future[Any]
     append: Commit | None = None
     """Set where the work is this usual commit, which can be written together with others."""
+    tenant: str = ""
     alone: bool = False
     """True where the work cannot be done within a transaction."""
     result: Any = None
@@ -56,6 +58,8 @@ class Writer:
         self._db = db
         self._loop = loop
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._waiting: FairQueue[_Job] = FairQueue()
+        """What was queued and did not go into one group: tenants come by turns then."""
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self.failure = ""
         """Why the last group could not be written; empty once one was."""
@@ -69,7 +73,7 @@ class Writer:
 
     def queued(self) -> int:
         """How many writes wait."""
-        return self._queue.qsize()
+        return self._queue.qsize() + len(self._waiting)
 
     def submit(
         self,
@@ -77,15 +81,16 @@ class Writer:
         then: Callable[[T], None],
         append: Commit | None = None,
         *,
+        tenant: str = "",
         alone: bool = False,
     ) -> asyncio.Future[T]:
-        """Queues a write. `then` runs on the loop after it is durable, whether or not anyone still
-        waits for the future.
+        """Queues a write behind those of its tenant (empty: the server itself). `then` runs on the
+        loop after it is durable, whether or not anyone still waits for the future.
 
         `append`: the commit that `work` writes, where it is a usual one: a head brought on, and
         messages. `alone`: outside any transaction, with nothing else."""
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Job(work, then, future, append, alone))
+        self._queue.put(_Job(work, then, future, append, tenant, alone))
         return future
 
     async def stop(self) -> None:
@@ -94,28 +99,29 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
-        going = True
-        while going:
+        going, more, waiting = True, False, self._waiting
+        while going or more:
             jobs: list[_Job] = []
-            job = self._queue.get()
             with suppress(queue.Empty):
+                job = self._queue.get(block=not more)
                 while job is not None:
                     jobs.append(job)
-                    if len(jobs) == _GROUP:
-                        break
                     job = self._queue.get_nowait()
-                else:
-                    going = False
-            if jobs:
-                for alone, some in groupby(jobs, key=_ALONE):
-                    group = list(some)
-                    if alone:
-                        self._do(group)
-                    elif self._transact(group, guarded=False) is not None:
-                        self._write_apart(group)
-                # The loop may be closed by now: then nobody waits for an answer.
-                with suppress(RuntimeError):
-                    self._loop.call_soon_threadsafe(_answer, jobs)
+                going = False
+            if more or len(jobs) > _GROUP:
+                for one in jobs:
+                    waiting.push(one.tenant, one)
+                jobs = [next_ for _ in range(_GROUP) if (next_ := waiting.pop()) is not None]
+                more = len(waiting) > 0
+            for alone, some in groupby(jobs, key=_ALONE):
+                group = list(some)
+                if alone:
+                    self._do(group)
+                elif self._transact(group, guarded=False) is not None:
+                    self._write_apart(group)
+            # The loop may be closed by now: then nobody waits for an answer.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(_answer, jobs)
         self._db.close()
 
     def _do(self, jobs: Sequence[_Job]) -> None:

@@ -254,8 +254,10 @@ def add_debt(db: sqlite3.Connection, debt: Debt) -> None:
     db.execute(SQL.debts.add, debt.scope + debt_values(debt))
 
 
-def claim_debt(db: sqlite3.Connection, owner: str, now_ms: int, lease_ms: int) -> Debt | None:
-    debt = reads.due_debt(db, now_ms)
+def claim_debt(
+    db: sqlite3.Connection, owner: str, now_ms: int, lease_ms: int, tenant: str
+) -> Debt | None:
+    debt = reads.due_debt(db, now_ms, tenant)
     if debt is None:
         return None
     until = now_ms + lease_ms

@@ -66,7 +66,7 @@ class ExtractiveSummarizer:
         SummarizerFailed."""
         if self._originals and any(message.role == "summary" for message in request.messages):
             request = replace(request, messages=tuple(await self._originals(request)))
-        return await self._pool.run(extract_in_worker, request, self._encoding)
+        return await self._pool.run(request.tenant, extract_in_worker, request, self._encoding)
 
 
 def extract_in_worker(request: SummaryRequest, encoding: str) -> SummaryResult:

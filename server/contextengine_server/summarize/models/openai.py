@@ -167,7 +167,7 @@ class OpenAISummarizer:
         """The summary. Raises TooLong, Unacceptable, SummarizerFailed; none with text of messages
         or of the service."""
         room = self._endpoint.room(target_of(request))
-        prompt = await self._pool.run(prepare, request, self._encoding, room)
+        prompt = await self._pool.run(request.tenant, prepare, request, self._encoding, room)
         if prompt.tokens > room:
             raise TooLong(
                 f"the prompt of {prompt.tokens:,} tokens is more than the {room:,} that the window"
@@ -197,7 +197,9 @@ class OpenAISummarizer:
         try:
             text, tokens = accept(answer.summary(), request, self._count)
             if request.handoff is not None:
-                text = await self._pool.run(finish, text, replace(request, messages=()))
+                text = await self._pool.run(
+                    request.tenant, finish, text, replace(request, messages=())
+                )
                 text, tokens = accept(text, request, self._count)
         except SummarizerFailed as error:
             error.spent = spent

@@ -126,7 +126,7 @@ class RuntimeSummarizer:
         """The summary. Raises TooLong, Unacceptable, SummarizerFailed; none with text of messages
         or of the harness."""
         room = self._lender.room(request.tenant, request.agent, self._model) or DEFAULT_ROOM
-        prompt = await self._pool.run(prepare, request, self._encoding, room)
+        prompt = await self._pool.run(request.tenant, prepare, request, self._encoding, room)
         if prompt.tokens > room:
             raise TooLong(
                 f"the prompt of {prompt.tokens:,} tokens is more than the {room:,} that a harness"
@@ -159,7 +159,9 @@ class RuntimeSummarizer:
         try:
             text, tokens = accept(_summary(answer), request, self._count)
             if request.handoff is not None:
-                text = await self._pool.run(finish, text, replace(request, messages=()))
+                text = await self._pool.run(
+                    request.tenant, finish, text, replace(request, messages=())
+                )
                 text, tokens = accept(text, request, self._count)
         except SummarizerFailed as error:
             error.spent = given + taken

@@ -13,9 +13,11 @@ import pickle
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import ParamSpec, TypeVar
 
+from contextengine_server.fairness.turns import FairQueue, Weight, equal
 from contextengine_server.summarize.request import LENGTH, SummarizerFailed
 
 P = ParamSpec("P")
@@ -31,29 +33,35 @@ class WorkerFailed(SummarizerFailed):
 
 
 class WorkerPool:
-    """At most `workers` processes at a niceness of `nice`, each with one function at a time.
+    """At most `workers` processes at a niceness of `nice`, each with one function at a time; where
+    all are busy, tenants come by turns.
 
     Belongs to one event loop. A call that takes longer than `deadline` seconds, or is cancelled,
     costs its worker, and the next call gets a fresh one.
     """
 
-    def __init__(self, workers: int = 1, nice: int = 10, *, deadline: float = 30.0) -> None:
+    def __init__(
+        self, workers: int = 1, nice: int = 10, *, deadline: float = 30.0, weight: Weight = equal
+    ) -> None:
         self._nice = nice
         self._deadline = deadline
-        self._free = asyncio.Semaphore(workers)
+        self._free = workers
+        self._waiting: FairQueue[asyncio.Future[None]] = FairQueue(weight)
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
         self._closed = False
 
-    async def run(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What a module's function returns when called in a worker. Arguments and result must be
-        picklable.
+    async def run(
+        self, tenant: str, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """What a module's function returns when called in a worker, on behalf of a tenant.
+        Arguments and result must be picklable.
 
         The time spent waiting for a free worker does not count against the deadline. Raises
         WorkerFailed.
         """
         payload = pickle.dumps((function, args, kwargs), pickle.HIGHEST_PROTOCOL)
-        async with self._free:
+        async with self._place(tenant):
             try:
                 async with asyncio.timeout(self._deadline):
                     ok, value = pickle.loads(await self._call(payload))
@@ -63,6 +71,33 @@ class WorkerPool:
             raise WorkerFailed(str(value))
         result: R = value
         return result
+
+    @asynccontextmanager
+    async def _place(self, tenant: str) -> AsyncIterator[None]:
+        """Within this context a worker is free for the tenant."""
+        if self._free:
+            self._free -= 1
+        else:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.push(tenant, turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not self._waiting.remove(tenant, turn) and not turn.cancelled():
+                    self._leave()  # it was its turn, at the same moment
+                raise
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Gives a place to who is next."""
+        while (turn := self._waiting.pop()) is not None:
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
     async def close(self) -> None:
         """Ends all workers, those at work as well. Safe twice."""

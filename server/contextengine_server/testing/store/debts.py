@@ -76,6 +76,25 @@ class DebtCases(StoreCase):
             None,
         ]
 
+    async def test_who_owes_is_named_and_claimed_of(self, store: Store) -> None:
+        """Tenants with something due, who has waited longest first; and what is claimed of one is
+        the oldest of his."""
+        other = OTHER._replace(tenant="t2")
+        await store.add_debt(debt(SCOPE, queued_ms=1))
+        await store.add_debt(debt(OTHER, queued_ms=2))
+        await store.add_debt(debt(other, queued_ms=3))
+        await store.add_debt(debt(other._replace(session="s3"), queued_ms=4, not_before_ms=50))
+        held = OTHER._replace(tenant="t3")
+        await store.add_debt(debt(held, queued_ms=0, held=True))
+        assert await store.debtors(40) == ["acme", "t2"]
+        claimed = await store.claim_debt("w1", 40, 10, tenant="t2")
+        assert claimed is not None
+        assert claimed.scope == other
+        assert await store.debtors(40) == ["acme"]
+        assert await store.claim_debt("w1", 40, 10, tenant="t2") is None
+        assert (await claim(store, "w1", 40)).scope == SCOPE
+        assert await store.debtors(60) == ["acme", "t2"]
+
     async def test_one_job_at_a_time_per_session(self, store: Store) -> None:
         await store.add_debt(debt(SCOPE, "a", queued_ms=1))
         await store.add_debt(debt(SCOPE, "b", queued_ms=2))

@@ -12,19 +12,19 @@ from contextengine_server.store.sql import columns
 from contextengine_server.store.sql.columns import named
 
 from .. import reads
-from ..index import Run
+from ..index import Run, Write
 from ..statements import SQL
 
 
 class SqliteAgentFacts:
     """`AgentMemory` in a table. `read` and `write` run work on a connection of their kind."""
 
-    def __init__(self, read: Run, write: Run) -> None:
+    def __init__(self, read: Run, write: Write) -> None:
         self._read, self._write = read, write
 
     async def add(self, found: FoundInSession) -> int:
         """Writes facts of a session; answers how many are new."""
-        return await self._write(lambda db: _add(db, found))
+        return await self._write(lambda db: _add(db, found), tenant=found.scope.tenant)
 
     async def facts(self, tenant: str, agent: str) -> list[AgentFact]:
         """All of an agent's, oldest first."""
