@@ -50,7 +50,7 @@ from contextengine_server.summarize.redaction import redact
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
-from contextengine_server.tokens import TokenCounter
+from contextengine_server.tokens import TokenCounter, profile
 from contextengine_server.wiring.callers import certificates_of, issuers_of, tokens_of
 from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
 from contextengine_server.wiring.harnesses import harnesses_of
@@ -116,6 +116,7 @@ async def running(
         if not kind.durable:
             log.warning("nothing that is stored survives a restart", store=settings.store.url)
         warming = asyncio.create_task(counter.warm())
+        profile("")  # the table of models is read now, and not by the first call
         try:
             await store.open()
         finally:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import weakref
 from collections.abc import AsyncIterator
+from itertools import pairwise
 
 import pytest
 
 from contextengine_server import slices
 from contextengine_server.context.work import Work, at_once, batches
-from contextengine_server.slices import SLICE_S, in_slices
+from contextengine_server.slices import FREED_AT_ONCE, SLICE_S, aside, in_slices, let_go
 
 
 class Hours:
@@ -80,3 +83,71 @@ def test_at_once_answers_the_same() -> None:
 def test_batches_hold_everything_in_order() -> None:
     assert list(batches(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert list(batches([])) == []
+
+
+async def test_work_aside_leaves_the_loop_to_others() -> None:
+    turned = threading.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+
+    def work() -> int:
+        assert turned.wait(60), "the loop stands still"
+        return 1
+
+    assert await aside(work) == 1
+
+
+async def test_what_work_aside_throws_is_thrown() -> None:
+    def work() -> None:
+        raise ValueError("so it is")
+
+    with pytest.raises(ValueError, match="so it is"):
+        await aside(work)
+
+
+async def test_whoever_is_cancelled_waits_for_the_end_of_work_aside() -> None:
+    began, go_on, ended = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        began.set()
+        assert go_on.wait(60)
+        ended.append(1)
+
+    waiting = asyncio.create_task(aside(work))
+    await asyncio.to_thread(began.wait, 60)
+    waiting.cancel()
+    asyncio.get_running_loop().call_soon(go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert ended
+
+
+class Thing:
+    """Something that is known to be gone."""
+
+
+async def test_a_long_list_is_let_go_of_some_at_a_time() -> None:
+    things = [Thing() for _ in range(3 * FREED_AT_ONCE)]
+    living = weakref.WeakSet(things)
+    let_go(things)
+    del things[:]
+    left = [3 * FREED_AT_ONCE, len(living)]
+    while living:
+        await asyncio.sleep(0)
+        left.append(len(living))
+    assert max(before - after for before, after in pairwise(left)) == FREED_AT_ONCE
+
+
+async def test_a_short_list_is_let_go_of_at_once() -> None:
+    things = [Thing()]
+    living = weakref.WeakSet(things)
+    let_go(things)
+    del things[:]
+    assert not living
+
+
+def test_without_a_loop_all_goes_at_once() -> None:
+    things = [Thing() for _ in range(2 * FREED_AT_ONCE)]
+    living = weakref.WeakSet(things)
+    let_go(things)
+    del things[:]
+    assert not living

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 import structlog
@@ -70,6 +71,7 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import with_oldest
+from contextengine_server.slices import ASIDE_STEPS, aside
 from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, Debt, SessionHead, SummaryRow
@@ -188,7 +190,7 @@ class Compactor(msgspec.Struct, frozen=True):
         left = rewriting.next_pass(engine, session.encoding, view, ground)
         if left is not None:
             return left
-        made = self.next_pass(engine, session, view, wanted, done)
+        made = await self.next_pass(engine, session, view, wanted, done)
         rewriter = rewriter_of(engine)
         if isinstance(made, NothingToDo) or not made.step.rewrites or rewriter is None:
             return made
@@ -203,7 +205,7 @@ class Compactor(msgspec.Struct, frozen=True):
                 return left
         return made if wanted.force else NothingToDo(UNCHANGED_LIST)
 
-    def next_pass(
+    async def next_pass(
         self, engine: Engine, session: Session, view: View, wanted: CompactionRequest, done: int
     ) -> Pass | NothingToDo:
         """What is to be summarized next, after `done` passes; or why nothing is. Raises
@@ -211,7 +213,7 @@ class Compactor(msgspec.Struct, frozen=True):
         with self.asking(session.scope, engine):
             over = bool(done) and self.reached(engine, session.encoding, view, wanted)
         forced = wanted.force and not done
-        step = self.next_step(engine, view, wanted, forced=forced, over=over, session=session)
+        step = await self.next_step(engine, view, wanted, forced=forced, over=over, session=session)
         if isinstance(step, NothingToDo):
             return step
         made = prepare(view, step)
@@ -280,7 +282,7 @@ class Compactor(msgspec.Struct, frozen=True):
         room = max(0, wanted.available - said)
         return tokens <= room - kept_for_words(engine, view, encoding, room)
 
-    def next_step(
+    async def next_step(
         self,
         engine: Engine,
         view: View,
@@ -290,8 +292,8 @@ class Compactor(msgspec.Struct, frozen=True):
         session: Session,
         over: bool = False,
     ) -> CompactionStep | NothingToDo:
-        """What the engine would compact next; `over` where the goal is reached. Raises
-        EngineFailed."""
+        """What the engine would compact next; `over`: the goal is reached. The session is not
+        locked. Raises EngineFailed."""
         goal = CompactionGoal(
             available=wanted.available,
             force=not over
@@ -303,7 +305,10 @@ class Compactor(msgspec.Struct, frozen=True):
             said=words_of,
         )
         with self.asking(session.scope, engine):
-            return engine.compaction(view, goal)
+            if view.steps < ASIDE_STEPS or rewriter_of(engine) is not None:
+                return engine.compaction(view, goal)
+            async with session.lock:  # nobody writes to what a thread reads
+                return await aside(partial(engine.compaction, view, goal))
 
     @contextmanager
     def asking(self, scope: Scope, engine: Engine) -> Iterator[None]:

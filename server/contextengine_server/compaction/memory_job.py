@@ -58,7 +58,7 @@ class MemoryJob(msgspec.Struct, frozen=True):
                 return
             view = await compactor.planned_over(session, engine)
             wanted = CompactionRequest(available, force=True)
-            made = compactor.next_pass(engine, session, view, wanted, 0)
+            made = await compactor.next_pass(engine, session, view, wanted, 0)
             coming = memory.of_pass(session, made) if isinstance(made, Pass) else None
         if coming is not None:
             await self._note(address, await memory.tell(coming, PATIENT_S))

@@ -165,7 +165,7 @@ NOBODY = Addressee()
 """Nothing is known of it."""
 
 
-class Traits(msgspec.Struct, frozen=True):
+class Traits(msgspec.Struct, frozen=True, gc=False):
     """What the laws must know of a message's content."""
 
     role: int
@@ -217,8 +217,9 @@ class Traits(msgspec.Struct, frozen=True):
         return self.role in (Role.SYSTEM, Role.DEVELOPER)
 
 
-class Entry(msgspec.Struct, frozen=True, eq=False):
-    """A message of a session, as the core holds it."""
+class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """A message of a session, as the core holds it. It names nothing that could name it, so the
+    collector need not look at it."""
 
     sequence: int
     """Its position; for a message of a `live` list that is not stored, a position behind the newest

@@ -84,7 +84,7 @@ class Observation(msgspec.Struct, frozen=True, eq=False):
     """Shows the message with a marker in place of these parts."""
 
 
-class Stale(msgspec.Struct, frozen=True):
+class Stale(msgspec.Struct, frozen=True, gc=False):
     """A result that another stands for since."""
 
     part: int

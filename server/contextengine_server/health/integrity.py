@@ -32,7 +32,7 @@ from contextengine_server.session.rows import facts_by_sequence
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import MAX_TRIES, Sessions
 from contextengine_server.session.state import SessionState, facts_of
-from contextengine_server.slices import in_slices
+from contextengine_server.slices import in_slices, let_go
 from contextengine_server.store.agent_facts import FoundInSession
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Facts, MessageRow, SessionHead, SummaryRow
@@ -246,6 +246,7 @@ class Integrity(msgspec.Struct, frozen=True):
         except CorruptRow:
             return None
         rows = await lineage_rows(self.store, head)
+        let_go(view.atoms, rows)
         if any(entry.damaged for entry in await in_slices(view.gathered())):
             # Of a gap it is not known what it called and answered, and so neither what others are
             # to it nor what the view comes to.

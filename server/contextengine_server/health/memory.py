@@ -174,7 +174,8 @@ class MemoryGuard(Sweeper):
             log.error("memory_short", taken=taken, limit=self.limit)
         if self.pressed:
             for one in self._caches:
-                one.capacity = max(LEAST_CACHE, min(one.capacity, one.bytes) // 2)
+                half = min(one.capacity, one.bytes) // 2
+                one.capacity = min(one.capacity, max(LEAST_CACHE, half))
                 one.shrink()
             now = asyncio.get_running_loop().time()
             if now - self._collected >= COLLECT_EVERY_S:

@@ -14,6 +14,7 @@ from contextengine_server.context.summary_text import SummaryFacts, is_id, rende
 from contextengine_server.context.view import Summary, View
 from contextengine_server.context.work import Work, batches
 from contextengine_server.errors import CorruptRow
+from contextengine_server.slices import let_go
 from contextengine_server.store.rows import Facts, SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.damage import as_shown, intact
@@ -130,7 +131,12 @@ def refold(view: View, after: int, shaper: WireShaper) -> Work[tuple[View, list[
     again.covered = [one for one in view.covered if one.last <= after]
     before = yield from facts_by_sequence(view)
     now = yield from facts_by_sequence(again)
-    return again, [facts for sequence, facts in now.items() if before.get(sequence) != facts]
+    let_go(again.atoms, before.values(), now.values())
+    other: list[Facts] = []
+    for known in batches(now.items()):
+        other += [facts for sequence, facts in known if before.get(sequence) != facts]
+        yield
+    return again, other
 
 
 def facts_by_sequence(view: View) -> Work[dict[int, Facts]]:

@@ -16,6 +16,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import OPENING, is_sealed
 from contextengine_server.context.view import Summary, View
 from contextengine_server.context.work import Work
+from contextengine_server.slices import let_go
 from contextengine_server.store.rows import MessageRow, SessionHead
 from contextengine_server.tokens import profile
 from contextengine_server.wire.message import Incoming
@@ -176,6 +177,7 @@ class Session:
         survey: Survey,
     ) -> None:
         """Takes over what was read; `survey`: of the view."""
+        let_go(self.view.atoms)
         self.live_summaries, self.encoding = summaries, encoding
         self.head, self.state, self.view, self.reach = head, state, view, reach
         view.reader = reader_of(head.model, head.provider) if head is not None else NOBODY

@@ -21,7 +21,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import DeadlinePassed, LostRace, StoreDown
 from contextengine_server.fairness.place import PLACE
-from contextengine_server.slices import in_slices
+from contextengine_server.slices import in_slices, let_go
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead
@@ -125,7 +125,9 @@ class SessionCache:
         if scope not in self._idle:
             return False
         del self._idle[scope]
-        self.bytes -= self._sessions.pop(scope).size
+        gone = self._sessions.pop(scope)
+        self.bytes -= gone.size
+        let_go(gone.view.atoms)
         return True
 
     def all(self) -> list[Session]:

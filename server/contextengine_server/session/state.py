@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from contextengine_server.context.carried import FoldState
-from contextengine_server.context.message import Entry
 from contextengine_server.context.view import View
 from contextengine_server.errors import CorruptRow
 from contextengine_server.summarize.guards.attempts import Attempts
@@ -262,10 +261,16 @@ def facts_of(view: View, known: ViewFacts) -> ViewFacts:
         rewind_mark=view.rewind_mark,
         reset_mark=view.reset_mark,
         reopened=known.reopened,
-        last_id=newest_id(view.entries()),
+        last_id=_newest_id(view),
     )
 
 
-def newest_id(entries: Sequence[Entry]) -> str:
-    """The host id of the newest of these messages that has one; empty: none has."""
-    return next((entry.id for entry in reversed(entries) if entry.id), "")
+def _newest_id(view: View) -> str:
+    """The host id of the newest message in the window that has one; empty: none has. A late result
+    may stand in an older atom."""
+    newest, found = 0, ""
+    for atom in view.atoms:
+        for entry in (*atom.entries, *(dropped for dropped, _ in atom.dropped)):
+            if entry.id and entry.sequence > newest:
+                newest, found = entry.sequence, entry.id
+    return found

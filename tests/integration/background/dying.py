@@ -44,8 +44,8 @@ def arm(app: App, point: str, number: int) -> None:
         counts[here] += 1
         return here == point and counts[here] == number
 
-    def next_pass(*arguments: Any) -> Any:
-        made = plan(*arguments)
+    async def next_pass(*arguments: Any) -> Any:
+        made = await plan(*arguments)
         if reached("planned"):
             die()
         return made

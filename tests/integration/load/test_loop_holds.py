@@ -66,14 +66,30 @@ async def examined(house: House, session: t.SessionRef) -> None:
     await house.client.engines.doctor(session=session, timeout=PATIENCE_S)
 
 
-@pytest.mark.parametrize(
-    ("ask", "rpc"),
-    [
-        (explained, "Assemble"),
-        (rewound, "RecordHostChange"),
-        (examined, "Doctor"),
-    ],
-)
+async def judged(house: House, session: t.SessionRef) -> None:
+    await house.client.should_compact(session, budget=budget(20_000), timeout=PATIENCE_S)
+
+
+async def compacted(house: House, session: t.SessionRef) -> None:
+    await house.client.compact(session, budget=budget(20_000), force=True, timeout=PATIENCE_S)
+
+
+async def emptied(house: House, session: t.SessionRef) -> None:
+    await house.client.assemble(session, budget=budget(2_000_000), timeout=PATIENCE_S)
+    await house.client.reset_session(session, timeout=PATIENCE_S)
+
+
+ASKS = [
+    (explained, "Assemble"),
+    (rewound, "RecordHostChange"),
+    (examined, "Doctor"),
+    (judged, "ShouldCompact"),
+    (compacted, "Compact"),
+    (emptied, "ResetSession"),
+]
+
+
+@pytest.mark.parametrize(("ask", "rpc"), ASKS)
 async def test_a_long_session_holds_the_loop_no_longer(house: House, ask: Ask, rpc: str) -> None:
     short, long = ref("short"), ref("long")
     await written(house, short, SHORT)

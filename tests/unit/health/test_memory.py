@@ -26,9 +26,9 @@ class Cache:
 class Process:
     """Takes what a test says."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache: int = 256 << 20) -> None:
         self.taken, self.metrics = 0, Metrics()
-        self.cache = Cache(256 << 20)
+        self.cache = Cache(cache)
         self.guard = MemoryGuard(LIMIT, self.metrics, lambda: self.taken)
         self.guard.watch([self.cache])
 
@@ -64,6 +64,26 @@ async def test_all_is_well_again_only_well_below_the_limit() -> None:
     assert found["contextengine.process.shedding"] == 0
     assert found["contextengine.process.memory_limit"] == LIMIT
     assert found["contextengine.process.resident"] == LIMIT // 2
+
+
+@pytest.mark.parametrize("configured", [0, 1 << 10, LEAST_CACHE - 1, LEAST_CACHE, LEAST_CACHE + 1])
+@pytest.mark.parametrize("filled", [0, 1 << 10, 1 << 40])
+async def test_no_cache_is_ever_larger_than_configured(configured: int, filled: int) -> None:
+    process = Process(configured)
+    process.cache.bytes = filled
+    for taken in (0, LIMIT // 2, LIMIT + 1, LIMIT + 1, LIMIT - 1, LIMIT + 1, 0):
+        await process.takes(taken)
+        assert min(configured, LEAST_CACHE) <= process.cache.capacity <= configured
+    assert process.cache.capacity == configured
+
+
+async def test_without_pressure_a_capacity_is_left_alone() -> None:
+    """Also one that something else changed meanwhile."""
+    process = Process()
+    process.cache.capacity = 1 << 10
+    for taken in (0, LIMIT // 2, LIMIT):
+        await process.takes(taken)
+        assert process.cache.capacity == 1 << 10
 
 
 async def test_without_a_limit_nothing_is_let_go() -> None:

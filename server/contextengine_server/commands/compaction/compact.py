@@ -321,7 +321,7 @@ class Compact(msgspec.Struct, frozen=True):
         """The host compacts: which range, into what."""
         async with self.sessions.open(address.scope, None) as session:
             view = session.view
-            step = self.compactor.next_step(
+            step = await self.compactor.next_step(
                 engine, view, wanted, forced=wanted.force, session=session
             )
             if not isinstance(step, CompactionStep):

@@ -136,7 +136,8 @@ class ShouldCompact(msgspec.Struct, frozen=True):
             return due or view.steps > engine.declared.tail_steps
         if view is session.view:
             view = await self.compactor.planned_over(session, engine)
-        return isinstance(self.compactor.next_pass(engine, session, view, wanted, 0), Pass)
+        made = await self.compactor.next_pass(engine, session, view, wanted, 0)
+        return isinstance(made, Pass)
 
 
 def awaits_usage(state: SessionState) -> bool:
