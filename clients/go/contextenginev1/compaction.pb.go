@@ -379,6 +379,8 @@ type CompactResponse struct {
 	// False where an error was met. `reason` says which; but where passes were committed before it and the next request is
 	// the same all the same, it is `next request unchanged`. Hosts' `ok`.
 	Ok bool `protobuf:"varint,15,opt,name=ok,proto3" json:"ok,omitempty"`
+	// With `return_list`: what stands in the system prompt beside that list. Empty: nothing.
+	SystemPromptAddition string `protobuf:"bytes,18,opt,name=system_prompt_addition,json=systemPromptAddition,proto3" json:"system_prompt_addition,omitempty"`
 	// The summary's text of a single-summary compaction, for hosts that show it. Data, not instructions.
 	SummaryText   string `protobuf:"bytes,16,opt,name=summary_text,json=summaryText,proto3" json:"summary_text,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -525,6 +527,13 @@ func (x *CompactResponse) GetOk() bool {
 		return x.Ok
 	}
 	return false
+}
+
+func (x *CompactResponse) GetSystemPromptAddition() string {
+	if x != nil {
+		return x.SystemPromptAddition
+	}
+	return ""
 }
 
 func (x *CompactResponse) GetSummaryText() string {
@@ -980,7 +989,7 @@ const file_contextengine_v1_compaction_proto_rawDesc = "" +
 	"\bmessages\x18\x01 \x03(\v2\x19.contextengine.v1.MessageR\bmessages\x12\x1b\n" +
 	"\tstore_new\x18\x02 \x01(\bR\bstoreNew\x12\x1d\n" +
 	"\n" +
-	"takes_back\x18\x03 \x01(\bR\ttakesBack\"\xc1\x05\n" +
+	"takes_back\x18\x03 \x01(\bR\ttakesBack\"\xf7\x05\n" +
 	"\x0fCompactResponse\x12\x1c\n" +
 	"\tcompacted\x18\x01 \x01(\bR\tcompacted\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12#\n" +
@@ -1003,7 +1012,8 @@ const file_contextengine_v1_compaction_proto_rawDesc = "" +
 	"\x13first_kept_sequence\x18\r \x01(\x03R\x11firstKeptSequence\x121\n" +
 	"\x15first_kept_message_id\x18\x11 \x01(\tR\x12firstKeptMessageId\x12\x16\n" +
 	"\x06passes\x18\x0e \x01(\x05R\x06passes\x12\x0e\n" +
-	"\x02ok\x18\x0f \x01(\bR\x02ok\x12!\n" +
+	"\x02ok\x18\x0f \x01(\bR\x02ok\x124\n" +
+	"\x16system_prompt_addition\x18\x12 \x01(\tR\x14systemPromptAddition\x12!\n" +
 	"\fsummary_text\x18\x10 \x01(\tR\vsummaryTextB\x0f\n" +
 	"\r_tokens_after\"\xf3\x01\n" +
 	"\n" +

@@ -147,7 +147,8 @@ def _encoded(done: CompactDone) -> bytes:
             reply.proposal_expire_time.FromMilliseconds(proposal.expires_ms)
     if done.changed is not None:
         reply.changed = done.changed
-    reply.items.extend(item_of(slot.frame) for slot in done.shown)
+    reply.items.extend(item_of(slot.frame) for slot in done.shown.slots)
+    reply.system_prompt_addition = done.shown.addition
     if done.delegation is not None:
         said = reply.delegation
         said.first_sequence = done.delegation.first_sequence

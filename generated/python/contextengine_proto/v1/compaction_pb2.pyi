@@ -71,7 +71,7 @@ class LiveCompaction(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., store_new: _Optional[bool] = ..., takes_back: _Optional[bool] = ...) -> None: ...
 
 class CompactResponse(_message.Message):
-    __slots__ = ("compacted", "reason", "tokens_before", "tokens_after", "summaries", "generation", "revision", "delegation", "proposal_id", "proposal_expire_time", "items", "changed", "first_kept_sequence", "first_kept_message_id", "passes", "ok", "summary_text")
+    __slots__ = ("compacted", "reason", "tokens_before", "tokens_after", "summaries", "generation", "revision", "delegation", "proposal_id", "proposal_expire_time", "items", "changed", "first_kept_sequence", "first_kept_message_id", "passes", "ok", "system_prompt_addition", "summary_text")
     COMPACTED_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     TOKENS_BEFORE_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +88,7 @@ class CompactResponse(_message.Message):
     FIRST_KEPT_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     PASSES_FIELD_NUMBER: _ClassVar[int]
     OK_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_PROMPT_ADDITION_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_TEXT_FIELD_NUMBER: _ClassVar[int]
     compacted: bool
     reason: str
@@ -105,8 +106,9 @@ class CompactResponse(_message.Message):
     first_kept_message_id: str
     passes: int
     ok: bool
+    system_prompt_addition: str
     summary_text: str
-    def __init__(self, compacted: _Optional[bool] = ..., reason: _Optional[str] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ..., summaries: _Optional[_Iterable[_Union[_message_pb2.SummaryInfo, _Mapping]]] = ..., generation: _Optional[int] = ..., revision: _Optional[int] = ..., delegation: _Optional[_Union[Delegation, _Mapping]] = ..., proposal_id: _Optional[str] = ..., proposal_expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., items: _Optional[_Iterable[_Union[_message_pb2.Item, _Mapping]]] = ..., changed: _Optional[bool] = ..., first_kept_sequence: _Optional[int] = ..., first_kept_message_id: _Optional[str] = ..., passes: _Optional[int] = ..., ok: _Optional[bool] = ..., summary_text: _Optional[str] = ...) -> None: ...
+    def __init__(self, compacted: _Optional[bool] = ..., reason: _Optional[str] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ..., summaries: _Optional[_Iterable[_Union[_message_pb2.SummaryInfo, _Mapping]]] = ..., generation: _Optional[int] = ..., revision: _Optional[int] = ..., delegation: _Optional[_Union[Delegation, _Mapping]] = ..., proposal_id: _Optional[str] = ..., proposal_expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., items: _Optional[_Iterable[_Union[_message_pb2.Item, _Mapping]]] = ..., changed: _Optional[bool] = ..., first_kept_sequence: _Optional[int] = ..., first_kept_message_id: _Optional[str] = ..., passes: _Optional[int] = ..., ok: _Optional[bool] = ..., system_prompt_addition: _Optional[str] = ..., summary_text: _Optional[str] = ...) -> None: ...
 
 class Delegation(_message.Message):
     __slots__ = ("first_sequence", "last_sequence", "instructions", "target_tokens", "first_message_id", "last_message_id")

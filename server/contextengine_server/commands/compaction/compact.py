@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -24,7 +24,6 @@ from contextengine_server.context.budget import (
     cell,
     in_model,
 )
-from contextengine_server.context.message import Slot
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.engines.host_capabilities import COMPACTS
@@ -48,7 +47,7 @@ from contextengine_server.telemetry.tracing import Trace, under
 
 from .edges import first_kept, id_at
 from .live_list import LiveList, LiveLists, NewList, require_revision
-from .next_request import NextRequest, list_of, next_request, reminders_for
+from .next_request import NextList, NextRequest, list_of, next_request, reminders_for
 
 INSTRUCTIONS = (
     "Summarize the messages of the range for the agent that will go on with the task: goal,"
@@ -103,7 +102,7 @@ class CompactDone(msgspec.Struct, frozen=True):
     first_kept_id: str = ""
     """The host id of that message; empty: it has none."""
     proposal: Proposal | None = None
-    shown: Sequence[Slot] = ()
+    shown: NextList = NextList()
     changed: bool | None = None
     """True where the harness's own list is another now; None: it gave none."""
     delegation: Delegation | None = None
@@ -379,7 +378,7 @@ def _nothing(session: Session, reason: str) -> CompactDone:
 
 def _listing(done: CompactDone, call: CompactCall, new: NewList) -> CompactDone:
     """The answer with the new list, as far as it was asked for."""
-    shown = new.slots if call.return_list else ()
+    shown = new.shown if call.return_list else NextList()
     changed = None if call.live is None else new.changed
     return msgspec.structs.replace(done, shown=shown, changed=changed)
 

@@ -22,7 +22,7 @@ from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.message import Incoming
 
-from .next_request import list_of, reminders_for
+from .next_request import NextList, list_of, reminders_for
 
 
 class LiveList(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class LiveList(msgspec.Struct, frozen=True):
 class NewList(msgspec.Struct, frozen=True):
     """What the harness should send from now on."""
 
-    slots: Sequence[Slot] = ()
+    shown: NextList = NextList()
     changed: bool = False
     """True where it is not the list that the harness sent."""
 
@@ -90,8 +90,8 @@ class LiveLists(msgspec.Struct, frozen=True):
         """The list as an assembly shows it now. Raises EngineBroken."""
         view, sent = await self._aligned(session, engine, live)
         back = await reminders_for(self.sessions.store, engine, session)
-        slots = list_of(engine, session.encoding, view, available, back)
-        return NewList(slots, [_key(slot) for slot in slots] != sent)
+        shown = list_of(engine, session.encoding, view, available, back)
+        return NewList(shown, [_key(slot) for slot in shown.slots] != sent)
 
     async def _aligned(
         self, session: Session, engine: Engine, live: LiveList

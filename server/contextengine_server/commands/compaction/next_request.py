@@ -34,6 +34,14 @@ class NextRequest(msgspec.Struct, frozen=True):
         return self.tokens - max(0, self.total - before.total) < before.tokens
 
 
+class NextList(msgspec.Struct, frozen=True):
+    """What the next request shows."""
+
+    slots: Sequence[Slot] = ()
+    addition: str = ""
+    """To the system prompt."""
+
+
 def next_request(
     engine: Engine,
     encoding: Encoding,
@@ -63,13 +71,14 @@ def list_of(
     view: View,
     available: ReferenceTokens,
     reminders: Reminders | None = None,
-) -> Sequence[Slot]:
+) -> NextList:
     """What an assembly over a view would show."""
     draft = draft_of(engine, encoding, view, available, reminders=reminders)
     again, segments = draft.rehydrated, draft.plan.segments
     listed = beside(segments, again.behind, again.ending, again.step)
-    return [
+    slots = [
         slot
         for one in (segments if again is NOTHING else listed)
         for slot in ((one,) if isinstance(one, Slot) else segment_slots(one, draft.view))
     ]
+    return NextList(slots, addition_of(engine, draft.plan.summaries, left_out=draft.left_out))

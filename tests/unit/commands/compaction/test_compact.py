@@ -118,7 +118,7 @@ async def test_a_proposal_changes_nothing(session: None, server: Server) -> None
     assert done.proposal is not None
     assert done.proposal.id
     assert done.proposal.done.after < done.proposal.done.before
-    assert sum(slot.tokens for slot in done.shown) <= 4_000
+    assert sum(slot.tokens for slot in done.shown.slots) <= 4_000
     assert (await server.head()).revision == 1
     assert await server.store.summaries(scope()) == []
 

@@ -90,7 +90,7 @@ async def compress(
     live = LiveList(incoming(*messages), store_new=True)
     done = await server.compact(tokens, live=live, return_list=True, **more)
     assert [message.SerializeToString() for message in messages] == sent, "the input is untouched"
-    items = [item_of(slot.frame) for slot in done.shown]
+    items = [item_of(slot.frame) for slot in done.shown.slots]
     return [item.message for item in items], done
 
 
@@ -207,7 +207,7 @@ async def test_31_a_request_stays_and_thirty_rounds_behind_it_get_short(server: 
     now, done = await compress(server, messages, 32_000)
     assert done.changed
     assert [text_of(one) for one in now].count(text_of(request)) == 1
-    assert sum(slot.tokens for slot in done.shown) < done.done.before / 3
+    assert sum(slot.tokens for slot in done.shown.slots) < done.done.before / 3
     assert paired(now)
 
 

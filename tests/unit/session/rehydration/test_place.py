@@ -161,7 +161,7 @@ async def test_the_list_of_a_proposal_has_what_would_come_back(rows: Rows) -> No
     address = await server.context.commit_compaction.run(TENANT, S1, done.proposal.id, True)
     assert address is not None
     made = await server.assemble(BUDGET)
-    shown = [slot.frame for slot in done.shown]
+    shown = [slot.frame for slot in done.shown.slots]
     assert [text_of(item_of(frame).message) for frame in shown] == texts(made)
     assert any("[File: a.py]" in text for text in texts(made))
     await server.close()
