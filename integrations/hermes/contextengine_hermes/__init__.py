@@ -1,0 +1,1 @@
+"""contextengine as the context engine of Hermes Agent."""

@@ -1,0 +1,210 @@
+"""A conversation of Hermes beside the session that keeps it.
+
+Hermes has one list of messages without ids. What of it the session holds is remembered by a mark in
+each message: as long as the list only grows, what is new is sent, else the whole list, which the
+service aligns with what it has. A list that ends sooner was taken back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from contextengine import Client, ContextEngineError, Message, SessionRef
+from contextengine.types import (
+    BootstrapRequest,
+    Budget,
+    CompactResponse,
+    HostInfo,
+    LiveCompaction,
+    ShouldCompactResponse,
+)
+
+from .block import part
+from .rows import Listed, Row, listed, placed
+
+MARK = "_contextengine"
+"""Where a message of Hermes remembers that it is stored: not sent to a model, not written down."""
+HOST = HostInfo(
+    host_id="hermes",
+    capabilities=["bootstrap", "after-turn", "compact"],
+)
+AT_ONCE = 100
+"""Messages of one call."""
+MOST_FOCUS = 800
+"""Code points of a focus that the service takes."""
+TELL_S = 5.0
+"""Seconds that a turn waits for what is only told."""
+COMPACT_S = 120.0
+"""Seconds that Hermes waits for a compaction, as long as for a summarizer of its own."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction made."""
+
+    rows: list[Row]
+    """The list that Hermes is to go on with."""
+    changed: bool
+    """False: it is the list that was given."""
+
+
+class Conversation:
+    """One session of Hermes, under its own id."""
+
+    def __init__(self, client: Client, agent: str, session_id: str, session_key: str = "") -> None:
+        self._client = client
+        self.ref = SessionRef(agent_id=agent, session_id=session_id, session_key=session_key)
+        self._held = 0
+        """How many messages of Hermes' list, from the first, are stored and marked."""
+        self._proposal = ""
+        self._proposed = ""
+        """The block of the list that was proposed."""
+        self._introduction: BootstrapRequest | None = BootstrapRequest(host=HOST)
+        """What the service was not told yet."""
+
+    def begin(self, *, model: str, window: int, continues: SessionRef | None = None) -> None:
+        """Says which model is called, and which session goes on in this one. Where the service is
+        away it is told later."""
+        told = BootstrapRequest(host=HOST, model=model)
+        if window > 0:
+            told.window = window
+        if continues is not None:
+            told.continues.CopyFrom(continues)
+        elif self._introduction is not None and self._introduction.HasField("continues"):
+            told.continues.CopyFrom(self._introduction.continues)
+        self._introduction = told
+        try:
+            self._introduce()
+        except ContextEngineError as error:
+            _log.warning("contextengine: the session is introduced later: %s", error)
+
+    def record(self, rows: Sequence[Row], *, ended: bool = False) -> None:
+        """Stores what of Hermes' list is not stored yet. ended: the turn is over, so that the
+        service may compact. Raises ContextEngineError, FormatError."""
+        found = listed(rows)
+        self._settle(found)
+        self._introduce()
+        if self._grew(found):
+            self._append(found, ended=ended)
+        elif found:
+            live = _live(found)
+            self._held = 0
+            self._client.should_compact(self.ref, live=live, timeout=COMPACT_S)
+            self._mark(found)
+            if ended:
+                self._client.after_turn(self.ref, [], timeout=TELL_S)
+
+    def due(self, prompt_tokens: int | None, *, preflight: bool = False) -> ShouldCompactResponse:
+        """Whether a compaction is due, by the prompt's tokens as Hermes knows them. Raises
+        ContextEngineError."""
+        self._introduce()
+        more = {} if prompt_tokens is None else {"prompt_tokens": prompt_tokens}
+        return self._client.should_compact(self.ref, preflight=preflight, timeout=TELL_S, **more)
+
+    def judge(self, rows: Sequence[Row]) -> ShouldCompactResponse:
+        """Whether there is anything to compact in a list, which is not stored. Raises
+        ContextEngineError, FormatError."""
+        live = LiveCompaction(messages=_messages(listed(rows)))
+        return self._client.should_compact(self.ref, live=live, preflight=True, timeout=TELL_S)
+
+    def compact(
+        self, rows: Sequence[Row], *, tokens: int | None, room: int, focus: str, force: bool
+    ) -> Compacted:
+        """The list after a compaction, which is kept once Hermes goes on with it. Stores what is
+        not stored yet. room: tokens that the list may have; 0: what the window leaves. Raises
+        ContextEngineError, FormatError."""
+        found = listed(rows)
+        self._settle(found)
+        self._introduce()
+        more = {} if not tokens or tokens < 0 else {"current_token_count": tokens}
+        budget = Budget(message_tokens=room) if room > 0 else None
+        reply: CompactResponse = self._client.compact(
+            self.ref,
+            live=_live(found),
+            budget=budget,
+            propose_only=True,
+            return_list=True,
+            focus=focus[:MOST_FOCUS],
+            force=force,
+            timeout=COMPACT_S,
+            **more,
+        )
+        self._mark(found)
+        self._proposal, self._proposed = reply.proposal_id, ""
+        if not reply.changed:
+            self._settle([])
+            return Compacted(list(rows), changed=False)
+        made = placed(reply.items, found, reply.system_prompt_addition)
+        self._proposed = next(
+            (row["content"] for row in made if part(str(row.get("content"))).items), ""
+        )
+        return Compacted(made, changed=True)
+
+    def taken(self) -> None:
+        """Hermes goes on with the list of the last compaction. Raises ContextEngineError."""
+        self._answer(accept=True)
+
+    def _settle(self, found: Sequence[Listed]) -> None:
+        """Keeps what was proposed where the list shows it, and gives it up where it does not."""
+        if self._proposal:
+            shown = self._proposed and any(
+                self._proposed in str(one.row.get("content")) for one in found
+            )
+            self._answer(accept=bool(shown))
+
+    def _answer(self, *, accept: bool) -> None:
+        if self._proposal:
+            self._client.commit_compaction(
+                self.ref,
+                self._proposal,
+                accept,
+                refuse_reason="" if accept else "the host went on without it",
+                timeout=TELL_S,
+            )
+            self._proposal = ""
+
+    def _introduce(self) -> None:
+        told = self._introduction
+        if told is None:
+            return
+        fields = {name.name: value for name, value in told.ListFields()}
+        self._client.bootstrap(self.ref, timeout=TELL_S, **fields)
+        self._introduction = None
+
+    def _grew(self, found: Sequence[Listed]) -> bool:
+        """Whether the list is what is stored and more behind it."""
+        return 0 < self._held <= len(found) and all(
+            found[at].row.get(MARK) == self._name(at, found[at]) for at in range(self._held)
+        )
+
+    def _append(self, found: Sequence[Listed], *, ended: bool) -> None:
+        begin, self._held = self._held, 0
+        new = _messages(found[begin:])
+        for start in range(0, len(new), AT_ONCE):
+            self._client.ingest_batch(self.ref, new[start : start + AT_ONCE], timeout=TELL_S)
+        if ended:
+            self._client.after_turn(self.ref, [], timeout=TELL_S)
+        self._mark(found)
+
+    def _mark(self, found: Sequence[Listed]) -> None:
+        for at, one in enumerate(found):
+            one.row[MARK] = self._name(at, one)
+        self._held = len(found)
+
+    def _name(self, at: int, one: Listed) -> str:
+        """Another one where Hermes rewrote the message."""
+        content = one.row.get("content")
+        size = len(content) if isinstance(content, str) else 0
+        return f"{self.ref.session_id}:{at}:{size}"
+
+
+def _messages(found: Sequence[Listed]) -> list[Message]:
+    return [message for one in found for message in one.messages()]
+
+
+def _live(found: Sequence[Listed]) -> LiveCompaction:
+    return LiveCompaction(messages=_messages(found), store_new=True, takes_back=True)
