@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contextengine import Client, ContextEngineError, Message, SessionRef
+from contextengine import Client, ContextEngineError, Message, SessionRef, fields
 from contextengine.types import (
     BootstrapRequest,
     Budget,
@@ -102,8 +102,10 @@ class Conversation:
         """Whether a compaction is due, by the prompt's tokens as Hermes knows them. Raises
         ContextEngineError."""
         self._introduce()
-        more = {} if prompt_tokens is None else {"prompt_tokens": prompt_tokens}
-        return self._client.should_compact(self.ref, preflight=preflight, timeout=TELL_S, **more)
+        asked: fields.ShouldCompact = {"preflight": preflight, "timeout": TELL_S}
+        if prompt_tokens is not None:
+            asked["prompt_tokens"] = prompt_tokens
+        return self._client.should_compact(self.ref, **asked)
 
     def judge(self, rows: Sequence[Row]) -> ShouldCompactResponse:
         """Whether there is anything to compact in a list, which is not stored. Raises
@@ -120,19 +122,19 @@ class Conversation:
         found = listed(rows)
         self._settle(found)
         self._introduce()
-        more = {} if not tokens or tokens < 0 else {"current_token_count": tokens}
-        budget = Budget(message_tokens=room) if room > 0 else None
-        reply: CompactResponse = self._client.compact(
-            self.ref,
-            live=_live(found),
-            budget=budget,
-            propose_only=True,
-            return_list=True,
-            focus=focus[:MOST_FOCUS],
-            force=force,
-            timeout=COMPACT_S,
-            **more,
-        )
+        asked: fields.Compact = {
+            "live": _live(found),
+            "propose_only": True,
+            "return_list": True,
+            "focus": focus[:MOST_FOCUS],
+            "force": force,
+            "timeout": COMPACT_S,
+        }
+        if tokens and tokens > 0:
+            asked["current_token_count"] = tokens
+        if room > 0:
+            asked["budget"] = Budget(message_tokens=room)
+        reply: CompactResponse = self._client.compact(self.ref, **asked)
         self._mark(found)
         self._proposal, self._proposed = reply.proposal_id, ""
         if not reply.changed:

@@ -7,13 +7,14 @@ that come back are passed over. What a list leaves out is not deleted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from contextengine_server.context import alignment
 from contextengine_server.context.message import Entry, Form
-from contextengine_server.context.view import View
+from contextengine_server.context.view import Summary, View
 from contextengine_server.wire.likeness import (
     Likenesses,
     ListedMessage,
@@ -22,6 +23,7 @@ from contextengine_server.wire.likeness import (
     tokens_of,
 )
 from contextengine_server.wire.message import Incoming
+from contextengine_server.wire.slots import summary_item_id
 
 Known = dict[str, tuple[int, bytes, int]]
 """Stored messages by host id: (sequence, hash, tokens)."""
@@ -66,8 +68,10 @@ class Aligner(msgspec.Struct, frozen=True):
         entries = view.entries()
         if not entries or not listed:
             return ListAlignment(live, 0 if listed else len(live), {}, (), {}, {})
-        heard, stored = self._heard([live[at] for at in listed]), self._stored(view, entries)
-        found = alignment.align(heard, stored)
+        standing = _standing(live, view.summaries)
+        heard = self._heard([live[at] for at in listed])
+        stored = self._stored(view, entries, standing.values())
+        found = _aligned(live, listed, heard, entries, stored, standing)
         elsewhere = {index: known[live[index].id][0] for index in listed if live[index].id in known}
         # These are stored wherever they stand: before the window, or in another order.
         if found is None and not elsewhere:
@@ -78,7 +82,7 @@ class Aligner(msgspec.Struct, frozen=True):
         matched |= {listed[at]: entries[place].sequence for at, place in found.answered.items()}
         for index, sequence in elsewhere.items():
             matched.setdefault(index, sequence)
-        last = max(matched)
+        last = max([*matched, *standing])
         late = {listed[at] for at in found.late}
         noted = self._noted(entries)
         others: dict[int, int] = {}
@@ -107,8 +111,11 @@ class Aligner(msgspec.Struct, frozen=True):
             [ListedMessage(m.id, m.traits, self.likenesses.of(m.hash, m.body)) for m in messages]
         )
 
-    def _stored(self, view: View, entries: Sequence[Entry]) -> list[alignment.Token]:
-        """What the view does not show (an orphan result, say) may be in the list or not."""
+    def _stored(
+        self, view: View, entries: Sequence[Entry], standing: Iterable[Summary]
+    ) -> list[alignment.Token]:
+        """What the view does not show (an orphan result, say) may be in the list or not. What a
+        summary covers that stands in the list is not there in its own words, unless it must be."""
         unshown = {entry.sequence for atom in view.atoms for entry, _ in atom.dropped}
         for atom in view.atoms:
             if atom.note:
@@ -116,12 +123,13 @@ class Aligner(msgspec.Struct, frozen=True):
         tokens = tokens_of(
             [ListedMessage(e.id, e.traits, self.likenesses.of(e.hash, e.body)) for e in entries]
         )
-        return [
-            msgspec.structs.replace(token, aside=True)
-            if entry.sequence in unshown and not token.aside
-            else token
-            for entry, token in zip(entries, tokens, strict=True)
-        ]
+        covered = _covered(view, standing)
+        for place, entry in enumerate(entries):
+            if entry.sequence in covered:
+                tokens[place] = msgspec.structs.replace(tokens[place], key=b"", aside=True)
+            elif entry.sequence in unshown and not tokens[place].aside:
+                tokens[place] = msgspec.structs.replace(tokens[place], aside=True)
+        return tokens
 
     def _noted(self, entries: Sequence[Entry]) -> dict[bytes, int]:
         """The messages of lists that are stored as notes, by what they are recognised by."""
@@ -155,6 +163,90 @@ class Aligner(msgspec.Struct, frozen=True):
             if ids:
                 changed[listed[at]] = readdressed(message, ids)
         return changed
+
+
+def _standing(live: Sequence[Incoming], summaries: Iterable[Summary]) -> dict[int, Summary]:
+    """Indexes of the list where a summary of the view stands."""
+    places = {message.id or message.hash: at for at, message in enumerate(live) if message.own}
+    found: dict[int, Summary] = {}
+    for summary in summaries:
+        at = places.get(summary_item_id(summary.id), places.get(summary.slot.hash))
+        if at is not None:
+            found[at] = summary
+    return found
+
+
+def _covered(view: View, standing: Iterable[Summary]) -> set[int]:
+    """The messages that summaries cover, without what stands in every assembly."""
+    ranges = [(summary.first_step, summary.last_step) for summary in standing]
+    if not ranges:
+        return set()
+    stays = set(view.must_stay())
+    return {
+        entry.sequence
+        for atom in view.atoms
+        if atom.step not in stays and any(first <= atom.step <= last for first, last in ranges)
+        for entry in atom.entries
+    }
+
+
+def _aligned(
+    live: Sequence[Incoming],
+    listed: Sequence[int],
+    heard: Sequence[alignment.Token],
+    entries: Sequence[Entry],
+    stored: Sequence[alignment.Token],
+    standing: Mapping[int, Summary],
+) -> alignment.Alignment | None:
+    """Where the list meets the stored messages. A summary that stands in the list stands among
+    these before the first that it covers: what follows it there follows it here, however short the
+    list is and however alike its messages are to others."""
+    if not standing:
+        return alignment.align(heard, stored)
+    sequences = [entry.sequence for entry in entries]
+    in_live = [(bisect_left(listed, at), one.id) for at, one in sorted(standing.items())]
+    in_stored = sorted((bisect_left(sequences, s.first_sequence), s.id) for s in standing.values())
+    told, told_places = _with_marks(heard, in_live)
+    kept, kept_places = _with_marks(stored, in_stored)
+    found = alignment.align(told, kept)
+    if found is None:
+        return None
+
+    def back(pairs: Mapping[int, int]) -> dict[int, int]:
+        return {
+            told_places[index]: kept_places[place]
+            for index, place in pairs.items()
+            if told_places[index] >= 0
+        }
+
+    late = tuple(told_places[index] for index in found.late)
+    return alignment.Alignment(back(found.matched), back(found.answered), late, (), 0)
+
+
+def _with_marks(
+    tokens: Sequence[alignment.Token], marks: Sequence[tuple[int, str]]
+) -> tuple[list[alignment.Token], list[int]]:
+    """The tokens with a mark before some places, rising, each known by its id alone; and the place
+    that each had, -1 for a mark."""
+    marked: list[alignment.Token] = []
+    places: list[int] = []
+    moved: list[int] = []
+    waiting = list(reversed(marks))
+    for place, token in enumerate(tokens):
+        while waiting and waiting[-1][0] <= place:
+            marked.append(alignment.Token(b"", waiting.pop()[1], aside=True))
+            places.append(-1)
+        moved.append(len(marked))
+        marked.append(token)
+        places.append(place)
+    for _, one in reversed(waiting):
+        marked.append(alignment.Token(b"", one, aside=True))
+        places.append(-1)
+    for place in moved:
+        answers = tuple((moved[at], number) for at, number in marked[place].answers)
+        if answers:
+            marked[place] = msgspec.structs.replace(marked[place], answers=answers)
+    return marked, places
 
 
 def _is_orphan(message: Incoming, token: alignment.Token) -> bool:

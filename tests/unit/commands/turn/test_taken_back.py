@@ -7,6 +7,7 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.session.assembly.assembly import Assembly
+from contextengine_server.wire.slots import item_of
 from tests.unit.commands.house import (
     S1,
     TENANT,
@@ -100,3 +101,24 @@ async def test_what_a_summary_covers_stays(server: Server) -> None:
     shown = await told(server, *talk[: covered - 4])
     assert [one.id for one in shown.view.summaries] == [one.id for one in made.view.summaries]
     assert [entry.sequence for entry in shown.view.entries()][-1] == covered
+
+
+@pytest.mark.parametrize("takes_back", [False, True])
+async def test_what_follows_a_summary_in_the_list_is_what_follows_it_here(
+    server: Server, takes_back: bool
+) -> None:
+    """However short the list is, and though all of it was said before as well."""
+    same = [user("go on"), assistant("done " + "word " * 60)]
+    talk = [user("begin"), *(same * 20)]
+    await told(server, *talk)
+    await server.compact()
+    made = await server.assemble(whole=True)
+    covered = max(summary.last_sequence for summary in made.view.summaries)
+    standing = [item_of(one.slot.frame).message for one in made.view.summaries]
+    kept = talk[covered:]
+    revision = (await server.head()).revision
+    for listed in ([*standing, *kept], [*standing, *kept, user("go on")]):
+        shown = await told(server, *listed, takes_back=takes_back)
+        assert [one.id for one in shown.view.summaries] == [one.id for one in made.view.summaries]
+    assert (await server.head()).revision == revision + 1
+    assert len(await server.stored()) == len(talk) + 1
