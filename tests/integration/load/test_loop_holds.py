@@ -3,11 +3,16 @@ it does as much for a long session as for a short one."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from contextengine import types as t
+from contextengine_server.compaction import compactor
+from contextengine_server.context.view import View
+from contextengine_server.engines.dag.engine import DagEngine
 from tests.integration.harness import PATIENCE_S, House, budget, ref
 from tests.loop_holds import holding_watched
 
@@ -109,6 +114,30 @@ async def test_a_long_session_holds_the_loop_no_longer(house: House, ask: Ask, r
         if taken <= max(HELD_S, TIMES * known):
             return
     pytest.fail(f"{rpc} holds the loop, seconds for a short and a long session: {tries}")
+
+
+@pytest.mark.parametrize("ask", [judged, compacted])
+async def test_a_compaction_of_a_long_view_is_planned_in_a_thread(
+    house: House, monkeypatch: pytest.MonkeyPatch, ask: Ask
+) -> None:
+    """And nobody writes to the session meanwhile."""
+    session, loops = ref("long"), threading.get_ident()
+    await written(house, session, SHORT)
+    seen: list[tuple[bool, bool]] = []
+    plan = DagEngine.compaction
+
+    def watched(self: DagEngine, view: View, *arguments: Any) -> Any:
+        warm = house.app.core.cache.find(view.scope)
+        locked = warm is not None and warm.lock.locked()
+        seen.append((threading.get_ident() == loops, locked))
+        return plan(self, view, *arguments)
+
+    monkeypatch.setattr(DagEngine, "compaction", watched)
+    monkeypatch.setattr(compactor, "ASIDE_STEPS", 4)
+    await house.restart()
+    await ask(house, session)
+    assert seen
+    assert set(seen) == {(False, True)}
 
 
 async def test_a_call_that_holds_the_loop_is_seen(house: House) -> None:
