@@ -8,6 +8,7 @@ RUN_VENV := .venv-run
 RUN_BIN := $(RUN_VENV)/bin
 RUN_READY := $(RUN_VENV)/.ready
 BUF := node_modules/.bin/buf
+HERMES := tests/hosts/hermes/.venv
 CODEX := tests/codex/node_modules/.package-lock.json
 RELEASED := proto/released/v1.binpb
 # The plugins that buf runs, pinned here (Go) and in clients/typescript/package-lock.json.
@@ -125,6 +126,9 @@ trace-demo: setup $(TOOLS)/jaeger $(BUILDS) ## Show in Jaeger that a turn is one
 test-host-dependencies: setup ## See that no agent framework moves for the Python client (asks the package index)
 	$(BIN)/python scripts/fits_hosts.py
 
+test-hermes: setup $(HERMES) ## Drive the real Hermes, installed into tests/hosts/hermes, against a mock on loopback
+	CONTEXTENGINE_HERMES=$(abspath $(HERMES)/bin/python) $(BIN)/python -m pytest -q -s tests/hosts/test_hermes_agent.py
+
 test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, against a mock on loopback
 	$(BIN)/python -c 'from tests.codex.app_server import binary; raise SystemExit("npm brought no Codex for this platform" if binary() is None else 0)'
 	$(BIN)/python -m pytest -q tests/codex
@@ -203,6 +207,12 @@ lock: setup ## Compile the requirements again, with hashes and without download 
 $(BUF): package-lock.json
 	npm install --no-save --ignore-scripts --no-audit --no-fund
 	touch $@
+
+$(HERMES): tests/hosts/hermes/requirements.txt
+	"$(PYTHON)" -m venv $@
+	$@/bin/pip install -q -r $<
+	$@/bin/pip install -q --no-deps -e generated/python -e clients/python -e integrations/hermes
+	@touch $@
 
 $(CODEX): tests/codex/package-lock.json
 	cd tests/codex && npm install --no-save --ignore-scripts --no-audit --no-fund

@@ -40,10 +40,6 @@ class Held(Generic[T]):
         """How many places a key holds."""
         return len(self._by_key.get(key, ()))
 
-    def holders(self) -> list[str]:
-        """The keys that hold any."""
-        return list(self._by_key)
-
     def add(self, key: str, holder: T) -> None:
         """The holder has a place, whatever the limit."""
         holders = self._by_key.get(key)

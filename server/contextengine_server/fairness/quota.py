@@ -8,7 +8,7 @@ then answers the part and not the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -87,10 +87,6 @@ class TenantQuotas:
         return next(
             (rule.quota for rule in self._rules if self._matches(rule.tenant, tenant)), Quota()
         )
-
-    def named(self) -> Iterable[str]:
-        """The tenants that have a row, and the patterns of the rules."""
-        return [*self.rows, *(rule.tenant for rule in self._rules)]
 
     @property
     def of_calls(self) -> bool:

@@ -65,4 +65,4 @@ def test_who_is_discarded_twice_or_added_twice_counts_once():
     held.discard("a", 1)
     held.discard("a", 1)
     held.discard("b", 1)
-    assert (len(held), held.holders()) == (0, [])
+    assert (len(held), list(held)) == (0, [])

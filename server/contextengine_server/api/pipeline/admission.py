@@ -152,10 +152,6 @@ class Admission:
     def _room(self) -> int:
         return 0 if self.quotas.of_calls else min(self.limits.working, self.limits.calls)
 
-    def quotas_changed(self) -> None:
-        """Others are in force now."""
-        self._settle()
-
     def _settle(self) -> None:
         """From now on each is asked; those that were let in unasked are counted by tenant."""
         self.room = 0
@@ -176,11 +172,6 @@ class Admission:
         held = {kind.kind: kind.calls.of(tenant) for kind in self.kinds}
         held[self.calls.kind] += sum(call.tenant == tenant for call in self.few)
         return held
-
-    def tenants(self) -> set[str]:
-        """Who holds anything."""
-        found = {tenant for kind in self.kinds for tenant in kind.calls.holders()}
-        return found | {call.tenant for call in self.few}
 
     def kind_of(self, kind: str) -> InFlight:
         """The kind of this name."""

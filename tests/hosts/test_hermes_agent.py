@@ -1,0 +1,159 @@
+"""Hermes itself, with the service as its context engine: judged by what its provider was asked and
+by what is stored. Runs where CONTEXTENGINE_HERMES names a Python that has Hermes and
+contextengine-hermes (`make test-hermes`)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.responses import Response
+
+from contextengine.messages import text_of
+from contextengine_hermes.block import part
+from tests.hosts.gate import Gate, Way, gate
+from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.integration.harness import House, house, ref
+
+HERMES = os.environ.get("CONTEXTENGINE_HERMES", "")
+AGENT = Path(__file__).parent / "hermes" / "told_agent.py"
+TURN_S = 120.0
+HERE = ref("h1", agent="hermes")
+
+pytestmark = pytest.mark.skipif(not HERMES, reason="CONTEXTENGINE_HERMES names no Python")
+
+
+def lively(number: int, given: Json) -> Answer | Response:
+    """Now and then calls a tool that there is not, twice at once: Hermes says so. What Hermes asks
+    besides, to find out who serves, is not there."""
+    if "messages" not in given:
+        return Response(status_code=404)
+    if given["messages"][-1]["role"] == "user" and number % 5 == 1:
+        return Answer(calls=[{"of": str(at)} for at in range(2)])
+    return Answer(f"Answer {number}: {'well ' * 900}")
+
+
+class Hermes:
+    """A process of Hermes and what stands around it."""
+
+    def __init__(
+        self, home: House, upstream: Upstream, way: Gate, process: asyncio.subprocess.Process
+    ) -> None:
+        self.home, self.upstream, self.way, self._process = home, upstream, way, process
+
+    async def do(self, **asked: Any) -> dict[str, Any]:
+        """Tells it something; its list afterwards."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        async with asyncio.timeout(TURN_S):
+            line = await self._process.stdout.readline()
+        assert line, "Hermes ended"
+        told: dict[str, Any] = json.loads(line)
+        return told
+
+    async def stored(self) -> list[str]:
+        rows = await self.home.rows(HERE)
+        return [text_of(row.message) for row in rows if not row.retired_revision]
+
+    @property
+    def asked(self) -> list[list[Json]]:
+        """The messages of each request for an answer, without the system prompt."""
+        bodies = [one.json for one in self.upstream.seen if one.body]
+        requests = [body["messages"] for body in bodies if "messages" in body]
+        return [[row for row in rows if row["role"] != "system"] for rows in requests]
+
+
+@asynccontextmanager
+async def hermes(path: Path) -> AsyncIterator[Hermes]:
+    upstream = Upstream(lively)
+    async with (
+        house(path) as home,
+        gate(home.app.address) as way,
+        serving(upstream.application) as there,
+    ):
+        known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        process = await asyncio.create_subprocess_exec(
+            HERMES,
+            str(AGENT),
+            there.removeprefix("http://"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=2**26,
+            env={
+                **known,
+                "HERMES_HOME": str(path / "hermes"),
+                "CONTEXTENGINE_ADDRESS": way.address,
+            },
+        )
+        try:
+            yield Hermes(home, upstream, way, process)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+async def test_all_that_is_said_is_stored_and_what_is_sent_is_compacted(tmp_path: Path) -> None:
+    async with hermes(tmp_path) as host:
+        said: list[str] = []
+        told: dict[str, Any] = {}
+        for at in range(40):
+            said.append(f"question {at}: {'and what of this ' * 60}")
+            told = await host.do(say=said[-1])
+        assert told["engine"] == "contextengine"
+        assert "ctx_search" in told["tools"]
+        assert told["compactions"] >= 1
+        stored = await host.stored()
+        assert [one for one in stored if one.startswith("question")] == said
+        answers = [one for one in stored if one.startswith("Answer")]
+        assert len(answers) == len(set(answers)) == 40
+        last = host.asked[-1]
+        assert part(str(last[0]["content"])).items
+        assert len(last) < len(stored)
+        # What follows the summaries is what was said, in its own words and order.
+        spoken = [one.strip() for one in stored if one.startswith(("question", "Answer"))]
+        behind = [str(row["content"]).strip() for row in last[1:] if row["role"] != "tool"]
+        shown = [one for one in behind if one]
+        assert shown == spoken[-len(shown) - 1 : -1]
+        unchanged = sum(
+            one[: len(before)] == before
+            for before, one in zip(host.asked, host.asked[1:], strict=False)
+        )
+        assert unchanged >= len(host.asked) - 1 - 2 * told["compactions"]
+
+
+async def test_a_service_that_is_away_loses_no_turn(tmp_path: Path) -> None:
+    async with hermes(tmp_path) as host:
+        await host.do(say="one")
+        host.way.turn(Way.CLOSED)
+        began = time.monotonic()
+        await host.do(say="two")
+        told = await host.do(say="three")
+        print(f"two turns without the service: {time.monotonic() - began:.2f} s")
+        assert [row[1] for row in told["rows"] if row[0] == "user"] == ["one", "two", "three"]
+        host.way.turn(Way.OPEN)
+        said = ["one", "two", "three", *(f"more {at}" for at in range(8))]
+        for words in said[3:]:
+            await host.do(say=words)
+        stored = await host.stored()
+        assert [one for one in stored if one in said] == said
+        assert len([one for one in stored if one.startswith("Answer")]) == len(said)
+
+
+async def test_what_was_undone_is_not_in_the_view(tmp_path: Path) -> None:
+    async with hermes(tmp_path) as host:
+        await host.do(say="one")
+        rows = (await host.do(say="two"))["rows"]
+        begin = [row[1] for row in rows].index("two")
+        await host.do(undo=len(rows) - begin)
+        await host.do(say="instead")
+        stored = await host.stored()
+        assert [one for one in stored if one in ("one", "two", "instead")] == ["one", "instead"]
