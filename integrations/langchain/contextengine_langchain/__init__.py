@@ -1,0 +1,5 @@
+"""contextengine for LangChain agents."""
+
+from .middleware import ContextengineMiddleware
+
+__all__ = ["ContextengineMiddleware"]

@@ -1,0 +1,183 @@
+"""Agents of LangChain with the middleware: judged by what the model was sent and what is stored.
+Runs where LangChain is installed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langchain.agents")
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from contextengine import AsyncClient, Client
+from contextengine.messages import text_of
+from contextengine_langchain import ContextengineMiddleware
+from contextengine_langchain.messages import kept, shown, with_addition
+from tests.hosts.stage import soon
+from tests.integration.harness import House, house, ref
+
+WINDOW = 18_000
+HERE = ref("thread-1", agent="langchain")
+RUN: Any = {"configurable": {"thread_id": "thread-1"}}
+
+
+@tool
+def look_up(of: str) -> str:
+    """Looks something up."""
+    if of == "nothing":
+        raise ValueError("there is nothing")
+    return f"found {of}: " + "word " * 100
+
+
+class Scripted(BaseChatModel):
+    """Calls the tool twice at once for every third question, else says something long."""
+
+    seen: list[list[Any]]
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **more: Any) -> Any:
+        return self
+
+    def _generate(self, messages: Any, *_: Any, **more: Any) -> ChatResult:
+        self.seen.append(list(messages))
+        said = AIMessage(f"Answer {len(self.seen)}: " + "well " * 150)
+        if isinstance(messages[-1], HumanMessage) and len(self.seen) % 3 == 0:
+            calls = [
+                {"name": "look_up", "args": {"of": f"{len(self.seen)}-{at}"}, "id": f"c{at}"}
+                for at in range(2)
+            ]
+            said = AIMessage("", tool_calls=calls)
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as made:
+        yield made
+
+
+def agent_of(client: Client | AsyncClient, model: Scripted, **more: Any) -> Any:
+    return create_agent(
+        model,
+        [look_up],
+        system_prompt="Be brief.",
+        middleware=[ContextengineMiddleware(client, window=WINDOW, **more)],
+        checkpointer=InMemorySaver(),
+    )
+
+
+async def stored(home: House) -> list[str]:
+    rows = await home.rows(HERE)
+    return [text_of(row.message) for row in rows if not row.retired_revision]
+
+
+async def has_summaries(home: House) -> bool:
+    return (await home.client.get_status(HERE)).summary_count > 0
+
+
+async def test_all_is_stored_and_what_fits_is_sent(home: House) -> None:
+    model = Scripted(seen=[])
+    async with AsyncClient(home.app.address, retry_for=0) as client:
+        agent = agent_of(client, model)
+        for at in range(30):
+            state = await agent.ainvoke({"messages": [HumanMessage(f"question {at}")]}, RUN)
+        # A model's answer takes longer than this one's: the background compacts meanwhile.
+        await soon(lambda: has_summaries(home))
+        state = await agent.ainvoke({"messages": [HumanMessage("the last one")]}, RUN)
+    rows = await home.rows(HERE)
+    assert [row.message.id for row in rows] == [message.id for message in state["messages"]]
+    assert len(rows) > 60
+    last = model.seen[-1]
+    assert str(last[0].content).startswith("Be brief.")
+    assert len(last) < len(rows)
+    assert any(str(message.id).startswith("ce:summary:") for message in last)
+    assert last[-1] is state["messages"][-2]
+
+
+def test_blocking_calls_do_the_same(tmp_path: Path, serving: str) -> None:
+    model = Scripted(seen=[])
+    with Client(serving, retry_for=0) as client:
+        agent = agent_of(client, model)
+        for at in range(3):
+            state = agent.invoke({"messages": [HumanMessage(f"question {at}")]}, RUN)
+        status = client.get_status(HERE)
+    assert status.message_count == len(state["messages"])
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Any:
+    from tests.acceptance.shell import serving as served
+
+    with served(tmp_path) as server:
+        yield server.address
+
+
+async def test_an_undo_leaves_the_view(home: House) -> None:
+    model = Scripted(seen=[])
+    async with AsyncClient(home.app.address, retry_for=0) as client:
+        agent = agent_of(client, model)
+        for words in ("one", "two"):
+            state = await agent.ainvoke({"messages": [HumanMessage(words)]}, RUN)
+        gone = [RemoveMessage(id=str(message.id)) for message in state["messages"][2:]]
+        await agent.aupdate_state(RUN, {"messages": gone})
+        await agent.ainvoke({"messages": [HumanMessage("instead")]}, RUN)
+    texts = await stored(home)
+    assert [one for one in texts if one in ("one", "two", "instead")] == ["one", "instead"]
+    sent = [str(message.content) for message in model.seen[-1]]
+    assert "two" not in sent
+
+
+async def test_a_service_that_is_away_stops_no_agent_and_gets_all_later(home: House) -> None:
+    model, saver = Scripted(seen=[]), InMemorySaver()
+
+    def agent(client: AsyncClient) -> Any:
+        middleware = [ContextengineMiddleware(client, window=WINDOW)]
+        return create_agent(model, [look_up], middleware=middleware, checkpointer=saver)
+
+    async with AsyncClient("127.0.0.1:1", retry_for=0, breaker=True) as away:
+        state = await agent(away).ainvoke({"messages": [HumanMessage("one")]}, RUN)
+        assert [m.content for m in model.seen[-1]] == ["one"]
+    async with AsyncClient(home.app.address, retry_for=0) as client:
+        state = await agent(client).ainvoke({"messages": [HumanMessage("two")]}, RUN)
+    assert await stored(home) == [str(message.content) for message in state["messages"]]
+
+
+async def test_without_a_thread_the_state_is_sent_as_it_is(home: House) -> None:
+    model = Scripted(seen=[])
+    async with AsyncClient(home.app.address, retry_for=0) as client:
+        middleware = [ContextengineMiddleware(client)]
+        agent = create_agent(model, [look_up], middleware=middleware)
+        await agent.ainvoke({"messages": [HumanMessage("one")]})
+        assert [m.content for m in model.seen[-1]] == ["one"]
+        assert not (await client.sessions.list()).sessions
+
+
+def test_what_is_shown_verbatim_is_the_agents_own_message() -> None:
+    said = AIMessage("hm", id="a", additional_kwargs={"signature": "s"})
+    (one,) = kept([said])
+    assert (one.id, text_of(one)) == ("a", "hm")
+    from contextengine.types import FORM_PLACEHOLDER, Item
+
+    assert shown([Item(id="a", message=one)], [said])[0] is said
+    assert shown([Item(id="a", message=one, form=FORM_PLACEHOLDER)], [said])[0] is not said
+
+
+def test_the_addition_stands_behind_the_agents_own_words() -> None:
+    assert with_addition(None, "") is None
+    assert with_addition(None, "more").content == "more"  # type: ignore[union-attr]
+    assert with_addition(SystemMessage("Be."), "more").content == "Be.\n\nmore"  # type: ignore[union-attr]
+    parts = with_addition(SystemMessage([{"type": "text", "text": "Be."}]), "more")
+    assert parts is not None
+    assert parts.content[-1] == {"type": "text", "text": "more"}
