@@ -69,7 +69,7 @@ class ContextengineEngine(ContextEngine):
 
     @property
     def name(self) -> str:
-        """What `context.engine` of Hermes' settings says."""
+        """What Hermes' settings name it by."""
         return NAME
 
     # Sessions.
