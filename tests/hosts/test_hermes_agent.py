@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
+from contextengine import SessionRef
 from contextengine.messages import text_of
 from contextengine_hermes.block import part
 from tests.hosts.gate import Gate, Way, gate
@@ -25,7 +26,11 @@ from tests.integration.harness import House, house, ref
 HERMES = os.environ.get("CONTEXTENGINE_HERMES", "")
 AGENT = Path(__file__).parent / "hermes" / "told_agent.py"
 TURN_S = 120.0
-HERE = ref("h1", agent="hermes")
+
+
+def refs(session: str) -> SessionRef:
+    return ref(session, agent="hermes")
+
 
 pytestmark = pytest.mark.skipif(not HERMES, reason="CONTEXTENGINE_HERMES names no Python")
 
@@ -59,9 +64,19 @@ class Hermes:
         told: dict[str, Any] = json.loads(line)
         return told
 
+    async def summaries(self) -> set[str]:
+        """The items of all summaries that are stored."""
+        listed = (await self.home.client.sessions.list(agent_id="hermes")).sessions
+        exported = [await self.home.export(refs(one.session_id)) for one in listed]
+        return {f"ce:summary:{one.info.id}" for each in exported for one in each.summaries}
+
     async def stored(self) -> list[str]:
-        rows = await self.home.rows(HERE)
-        return [text_of(row.message) for row in rows if not row.retired_revision]
+        """What is in the views of its sessions, the oldest first, without what one continues."""
+        listed = (await self.home.client.sessions.list(agent_id="hermes")).sessions
+        by_age = sorted(listed, key=lambda one: one.create_time.ToNanoseconds())
+        rows = [row for one in by_age for row in await self.home.rows(refs(one.session_id))]
+        own = [row for row in rows if not (row.retired_revision or row.stored_in_session_id)]
+        return [text_of(row.message) for row in own]
 
     @property
     def asked(self) -> list[list[Json]]:
@@ -72,7 +87,7 @@ class Hermes:
 
 
 @asynccontextmanager
-async def hermes(path: Path) -> AsyncIterator[Hermes]:
+async def hermes(path: Path, sessions: str = "kept") -> AsyncIterator[Hermes]:
     upstream = Upstream(lively)
     async with (
         house(path) as home,
@@ -84,6 +99,7 @@ async def hermes(path: Path) -> AsyncIterator[Hermes]:
             HERMES,
             str(AGENT),
             there.removeprefix("http://"),
+            sessions,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=2**26,
@@ -101,8 +117,11 @@ async def hermes(path: Path) -> AsyncIterator[Hermes]:
             await process.wait()
 
 
-async def test_all_that_is_said_is_stored_and_what_is_sent_is_compacted(tmp_path: Path) -> None:
-    async with hermes(tmp_path) as host:
+@pytest.mark.parametrize("sessions", ["", "kept", "turned"])
+async def test_all_that_is_said_is_stored_and_what_is_sent_is_compacted(
+    tmp_path: Path, sessions: str
+) -> None:
+    async with hermes(tmp_path, sessions) as host:
         said: list[str] = []
         told: dict[str, Any] = {}
         for at in range(40):
@@ -111,18 +130,22 @@ async def test_all_that_is_said_is_stored_and_what_is_sent_is_compacted(tmp_path
         assert told["engine"] == "contextengine"
         assert "ctx_search" in told["tools"]
         assert told["compactions"] >= 1
+        assert (told["session"] == "h1") == (sessions != "turned")
         stored = await host.stored()
         assert [one for one in stored if one.startswith("question")] == said
         answers = [one for one in stored if one.startswith("Answer")]
         assert len(answers) == len(set(answers)) == 40
         last = host.asked[-1]
-        assert part(str(last[0]["content"])).items
+        # The summaries that Hermes goes on with are those that the service keeps.
+        shown = set(part(str(last[0]["content"])).items)
+        assert shown
+        assert shown <= await host.summaries()
         assert len(last) < len(stored)
         # What follows the summaries is what was said, in its own words and order.
         spoken = [one.strip() for one in stored if one.startswith(("question", "Answer"))]
         behind = [str(row["content"]).strip() for row in last[1:] if row["role"] != "tool"]
-        shown = [one for one in behind if one]
-        assert shown == spoken[-len(shown) - 1 : -1]
+        words = [one for one in behind if one]
+        assert words == spoken[-len(words) - 1 : -1]
         unchanged = sum(
             one[: len(before)] == before
             for before, one in zip(host.asked, host.asked[1:], strict=False)

@@ -146,6 +146,11 @@ class Conversation:
         )
         return Compacted(made, changed=True)
 
+    @property
+    def proposing(self) -> bool:
+        """True from a compaction until it is known whether Hermes goes on with its list."""
+        return bool(self._proposal)
+
     def taken(self) -> None:
         """Hermes goes on with the list of the last compaction. Raises ContextEngineError."""
         self._answer(accept=True)

@@ -96,6 +96,8 @@ class ContextengineEngine(ContextEngine):
         if not session_id:
             return
         ended = self._shared().conversation(session_id)
+        if ended.proposing:  # said amid a compaction, of the list before it, which is stored
+            return
         if messages:
             self._told(lambda: ended.record(messages), None)
         client = self._shared().client

@@ -1,8 +1,9 @@
 """An agent of Hermes that says what it is told to say: run by the Python that has Hermes.
 
-Takes the provider's address; then from standard input one JSON object a line, `{"say": …}`, or
-`{"undo": n}` to take so many messages back; answers each with `{"rows": [role and content, …]}` of
-Hermes' list.
+Takes the provider's address, and what Hermes is to do with its sessions: write them down and
+compact them in place (`kept`) or under another id each time (`turned`), or neither (empty). Then
+takes from standard input one JSON object a line, `{"say": …}`, or `{"undo": n}` to take so many
+messages back; answers each with `{"rows": [role and content, …]}` of Hermes' list.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ plugins: {enabled: [contextengine]}
 context: {engine: contextengine}
 memory: {memory_enabled: false, user_profile_enabled: false}
 model: {context_length: 64000}
+compression: {in_place: %s}
 """
 
 
@@ -25,8 +27,10 @@ def main() -> None:
     """Serves until standard input ends."""
     out = os.fdopen(os.dup(1), "w")
     sys.stdout = sys.stderr  # what Hermes prints
-    Path(os.environ["HERMES_HOME"]).mkdir(parents=True, exist_ok=True)
-    Path(os.environ["HERMES_HOME"], "config.yaml").write_text(SETTINGS)
+    home, sessions = Path(os.environ["HERMES_HOME"]), sys.argv[2]
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.yaml").write_text(SETTINGS % str(sessions == "kept").lower())
+    from hermes_state import SessionDB  # type: ignore[import-not-found]
     from run_agent import AIAgent  # type: ignore[import-not-found]
 
     agent = AIAgent(
@@ -38,6 +42,7 @@ def main() -> None:
         enabled_toolsets=["todo", "context_engine"],
         skip_context_files=True,
         session_id="h1",
+        session_db=SessionDB() if sessions else None,
     )
     rows: list[dict[str, Any]] = []
     for line in sys.stdin:
@@ -48,6 +53,7 @@ def main() -> None:
             rows = agent.run_conversation(asked["say"], conversation_history=rows)["messages"]
         engine = agent.context_compressor
         told = {
+            "session": agent.session_id,
             "rows": [[row["role"], row.get("content") or ""] for row in rows],
             "engine": engine.name,
             "compactions": engine.compression_count,
