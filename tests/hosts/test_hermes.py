@@ -196,6 +196,23 @@ async def test_a_session_goes_on_under_another_id(host: Host) -> None:
     assert any(item.HasField("summary") for item in shown.items)
 
 
+async def test_a_session_that_was_never_stored_keeps_none_that_follows_it_from_being(
+    host: Host,
+) -> None:
+    gone = ref("never", agent="hermes")
+    await host.do(lambda: host.talk.begin(model="m", window=64_000, continues=gone))
+    await host.record([said("one"), replied("first")])
+    assert await host.stored() == ["one", "first"]
+
+
+async def test_a_proposal_that_is_gone_keeps_nothing_from_being_stored(host: Host) -> None:
+    rows = long(20)
+    made = await host.compact(rows)
+    await host.home.client.sessions.delete(HERE)
+    await host.record([*made, said("next")])
+    assert (await host.stored())[-1] == "next"
+
+
 async def test_while_the_service_is_away_nothing_is_lost(host: Host) -> None:
     rows = [said("one")]
     away = Conversation(Client("127.0.0.1:1", retry_for=0), "hermes", "h1")

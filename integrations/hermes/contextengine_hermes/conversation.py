@@ -8,10 +8,11 @@ service aligns with what it has. A list that ends sooner was taken back.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from contextengine import Client, ContextEngineError, Message, SessionRef, fields
+from contextengine.errors import is_borne
 from contextengine.types import (
     BootstrapRequest,
     Budget,
@@ -165,12 +166,11 @@ class Conversation:
 
     def _answer(self, *, accept: bool) -> None:
         if self._proposal:
-            self._client.commit_compaction(
-                self.ref,
-                self._proposal,
-                accept,
-                refuse_reason="" if accept else "the host went on without it",
-                timeout=TELL_S,
+            proposal, why = self._proposal, "" if accept else "the host went on without it"
+            self._tell(
+                lambda: self._client.commit_compaction(
+                    self.ref, proposal, accept, refuse_reason=why, timeout=TELL_S
+                )
             )
             self._proposal = ""
 
@@ -178,9 +178,20 @@ class Conversation:
         told = self._introduction
         if told is None:
             return
-        fields = {name.name: value for name, value in told.ListFields()}
-        self._client.bootstrap(self.ref, timeout=TELL_S, **fields)
+        named = {field.name: value for field, value in told.ListFields()}
+        self._tell(lambda: self._client.bootstrap(self.ref, timeout=TELL_S, **named))
         self._introduction = None
+
+    def _tell(self, call: Callable[[], object]) -> None:
+        """What the service refuses for what it is would be refused each time, and keep all that
+        follows from being stored: it is told once. Raises ContextEngineError where the service is
+        away."""
+        try:
+            call()
+        except ContextEngineError as error:
+            if is_borne(error):
+                raise
+            _log.warning("contextengine: refused: %s", error)
 
     def _grew(self, found: Sequence[Listed]) -> bool:
         """Whether the list is what is stored and more behind it."""
