@@ -43,6 +43,8 @@ setup: $(READY) ## Make .venv from the locked requirements and install the proje
 
 PIP := -m pip --disable-pip-version-check
 PIP_INSTALL := $(PIP) install --quiet
+# A lock names all that it needs: resolving it again finds what came out since (pip before 24 takes the newest of a name with extras).
+PIP_LOCKED := $(PIP_INSTALL) --require-hashes --no-deps
 OURS := $(foreach project,$(PROJECTS),-e $(abspath $(dir $(project))))
 BETWEEN := $(foreach project,$(INTEGRATIONS),-e $(abspath $(dir $(project))))
 
@@ -55,7 +57,7 @@ endef
 
 $(READY): requirements-dev.lock $(PROJECTS) $(INTEGRATIONS)
 	$(venv)
-	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements-dev.lock
+	$(BIN)/python $(PIP_LOCKED) -r requirements-dev.lock
 	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation $(OURS) $(BETWEEN)
 	touch $@
 
@@ -63,8 +65,8 @@ $(READY): requirements-dev.lock $(PROJECTS) $(INTEGRATIONS)
 $(RUN_READY): BUILDING = $(abspath $(RUN_VENV)/building)
 $(RUN_READY): requirements.lock deploy/build.lock $(PROJECTS)
 	$(venv)
-	$(RUN_BIN)/python $(PIP_INSTALL) --require-hashes -r requirements.lock
-	$(RUN_BIN)/python $(PIP_INSTALL) --require-hashes --target $(BUILDING) -r deploy/build.lock
+	$(RUN_BIN)/python $(PIP_LOCKED) -r requirements.lock
+	$(RUN_BIN)/python $(PIP_LOCKED) --target $(BUILDING) -r deploy/build.lock
 	PYTHONPATH=$(BUILDING) $(RUN_BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation $(OURS)
 	rm -rf $(BUILDING)
 	$(RUN_BIN)/python $(PIP) uninstall --quiet --yes setuptools

@@ -69,7 +69,7 @@ def test_the_image_runs_as_nobody_in_particular_from_pinned_parts() -> None:
     assert len(bases) == 2
     assert all(re.fullmatch(r"python:3\.11\.\d+-slim-bookworm", base) for base in bases)
     assert re.search(r"^USER 10001:10001$", DOCKERFILE, re.MULTILINE)
-    assert DOCKERFILE.count("pip install --require-hashes --only-binary=:all:") == 2
+    assert DOCKERFILE.count("pip install --require-hashes --no-deps --only-binary=:all:") == 2
     # No other installation reaches for a registry.
     assert all(
         "--no-index" in line or "--require-hashes" in line
