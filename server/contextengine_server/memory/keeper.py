@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.memory.extraction.days import day_of_ms
 from contextengine_server.memory.extraction.extract import ROLES, facts_in
 from contextengine_server.memory.extraction.fact import FoundFact
 from contextengine_server.memory.range import MemoryRange
@@ -57,8 +58,12 @@ class Keeper(msgspec.Struct, frozen=True):
     async def flush(self, given: MemoryRange) -> None:
         """Takes the facts of a range. The same range again changes nothing. Raises
         StoreUnavailable, WorkerFailed."""
-        said = [(one.sequence, one.role, one.text) for one in given.messages if one.role in ROLES]
-        if sum(len(text) for _, _, text in said) <= INLINE_CHARS:
+        said = [
+            (one.sequence, one.role, one.text, one.time_ms)
+            for one in given.messages
+            if one.role in ROLES
+        ]
+        if sum(len(text) for _, _, text, _ in said) <= INLINE_CHARS:
             facts = find(said, self.rules)
         else:
             facts = await self.run(given.scope.tenant, find, said, self.rules)
@@ -82,12 +87,14 @@ class Keeper(msgspec.Struct, frozen=True):
             self.tell(given.scope, Counter(fact.kind for fact in new))
 
 
-def find(said: Sequence[tuple[int, str, str]], rules: MemoryRules) -> list[tuple[int, FoundFact]]:
-    """The facts of (sequence, role, text), in order. Secrets are taken out first: a fact that held
-    one is none."""
+def find(
+    said: Sequence[tuple[int, str, str, int | None]], rules: MemoryRules
+) -> list[tuple[int, FoundFact]]:
+    """The facts of (sequence, role, text, time in ms), in order. Secrets are taken out first: a
+    fact that held one is none."""
     found = []
-    for sequence, role, text in said:
-        for fact in facts_in(role, text, rules.max_message_chars):
+    for sequence, role, text, time_ms in said:
+        for fact in facts_in(role, text, rules.max_message_chars, day_of_ms(time_ms)):
             if fact.kind not in rules.kinds or len(fact.value) > rules.max_fact_chars:
                 continue
             kept = redact(fact.text)

@@ -67,6 +67,18 @@ async def test_what_one_session_says_is_known_in_the_next(house: House) -> None:
     assert "memory_search" in [tool.name for tool in (await client.list_tools(NEXT)).tools]
 
 
+async def test_a_day_named_from_today_is_known_by_its_date(house: House) -> None:
+    """By when its message was said, however much later it is found."""
+    said = user("The demo is next Tuesday.")
+    said.timestamp.FromJsonString("2026-03-04T09:00:00Z")
+    await house.client.ingest_batch(FIRST, [said, user("The launch is tomorrow.")])
+    await house.client.end_session(FIRST)
+    await say(house.client, NEXT, "Hello")
+    assert await known(house.client, NEXT, "demo launch") == [
+        "date: demo: 2026-03-10 (next Tuesday)"
+    ]
+
+
 async def test_another_agent_and_another_tenant_know_nothing(guarded: House) -> None:
     alice, bob = guarded.client_of(ALICE), guarded.client_of(BOB)
     await told(alice, FIRST, "I prefer dark mode.")

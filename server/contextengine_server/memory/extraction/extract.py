@@ -9,6 +9,7 @@ output are passed over, and what a user alone can know is taken from users alone
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from .decisions import decisions
 from .fact import FactKind, FoundFact
@@ -23,15 +24,18 @@ MAX_CHARS = 20_000
 """Of a text so many characters are looked at. Longer ones are pasted: documents, logs."""
 
 
-def facts_in(role: str, text: str, max_chars: int = MAX_CHARS) -> list[FoundFact]:
-    """The facts that a message of this role says, in order, each once."""
+def facts_in(
+    role: str, text: str, max_chars: int = MAX_CHARS, said_on: date | None = None
+) -> list[FoundFact]:
+    """The facts that a message of this role says, in order, each once. `said_on`: the day of which
+    it speaks as today; None: it is not known, and a day named from there is none."""
     if role not in ROLES:
         return []
     found: dict[tuple[FactKind, str], FoundFact] = {}
     for one in sentences(_beginning(text, max_chars)):
         if not one.states:
             continue
-        for fact in _facts_of(one, user=role == "user"):
+        for fact in _facts_of(one, said_on, user=role == "user"):
             found.setdefault((fact.kind, fact.value), fact)
     return list(found.values())
 
@@ -43,14 +47,14 @@ def _beginning(text: str, max_chars: int) -> str:
     return text[: max(text.rfind(end, 0, max_chars) + 1 for end in ("\n", ". ", "。"))]
 
 
-def _facts_of(one: Sentence, *, user: bool) -> Iterator[FoundFact]:
+def _facts_of(one: Sentence, said_on: date | None, *, user: bool) -> Iterator[FoundFact]:
     yield from emails(one)
     if user:
         yield from names(one)
         yield from preferences(one)
     yield from decisions(one, user=user)
     if user:
-        yield from dates(one)
+        yield from dates(one, said_on)
         yield from addresses(one)
         yield from identifiers(one)
         yield from entities(one)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
 
 from .clauses import clause, plain_lead
+from .days import SOON, SOON_ZH, dated
 from .fact import FactKind, FoundFact, normal
 from .prose import Sentence
 
@@ -34,11 +36,13 @@ _DAY_ZH = (
     r"月(?:\d{1,2}|[一二三四五六七八九十]{1,3})[日号]|\d{4}-\d{1,2}-\d{1,2}"
     r"|\d{4}/\d{1,2}/\d{1,2}"
 )
+_ENDS = r"(?=\s*(?:$|[,.;:)]|(?:at|in|on|with|for|and|so|because|since|but)\b))"
+"""What may stand behind a day that is named from today: else it is part of something longer."""
 _DATED = re.compile(
     rf"(?i)\b(?P<whose>the|my|our)\s+(?P<label>[a-z][\w'-]*(?:\s+[a-z][\w'-]*){{0,2}}?)\s*"
     rf"(?:is|are|will be|falls|has been|:)\s*(?:now\s+|currently\s+)?"
     rf"(?:on|due|due on|due by|by|scheduled for|planned for|set for|set to|moved to|at)?\s*"
-    rf"(?P<day>{_DAY})"
+    rf"(?:(?P<day>{_DAY})|(?P<soon>{SOON}){_ENDS})"
 )
 _DOES = re.compile(
     rf"(?i)\b(?:I|we)\s+(?P<label>was born|were born|(?:will\s+|are going to\s+)?(?:launch|ship"
@@ -47,7 +51,30 @@ _DOES = re.compile(
 )
 _DATED_ZH = re.compile(
     rf"(?P<label>[\u4e00-\u9fff]{{2,8}}?)(?:定在|定于|安排在|改到|推迟到|是在?|为|：|:)"
-    rf"\s*(?P<day>{_DAY_ZH})"
+    rf"\s*(?:(?P<day>{_DAY_ZH})|(?P<soon>{SOON_ZH})(?=$|[，,、 ]))"
+)
+_GOING = (
+    r"(?:launch|ship|releas|go live|start|mov|leav|arriv|fly|travell?|get(?:ting)? married"
+    r"|graduat|return)"
+)
+_SOON = re.compile(
+    rf"(?i)\b(?:I|we)(?:'m|'re|'ll| am| are| will)?(?: going to)?\s+"
+    rf"(?P<label>{_GOING}(?:e|ing)?(?: (?:to|from|for|in) [\w' -]{{2,30}}?)?)"
+    rf"\s+(?:on\s+|by\s+)?(?P<soon>{SOON}){_ENDS}"
+)
+_EVENT = (
+    r"(?:appointment|meeting|interview|exam|flight|call|deadline|demo|presentation|party|wedding"
+    r"|surgery|class|lesson|dinner|lunch|reservation|booking|check-?up|trip|train|concert"
+    r"|conference|hearing|delivery|rehearsal|webinar|workshop)"
+)
+_HAS = re.compile(
+    rf"(?i)\b(?:I|we)(?:'ve got| have(?: got)?)\s+(?:a|an|my|our|the)\s+"
+    rf"(?P<label>(?:[a-z][\w'-]*\s+){{0,3}}?{_EVENT})(?: (?:with|in|at|to) [\w' .-]{{2,30}}?)?"
+    rf"\s+(?:on\s+|by\s+|due\s+)?(?:(?P<day>{_DAY})|(?P<soon>{SOON}){_ENDS})"
+)
+_SOON_ZH = re.compile(
+    rf"我们?(?:在)?(?P<soon>{SOON_ZH})(?:要|得|会|将|有一?个?|需要)"
+    r"(?P<label>[\u4e00-\u9fff]{2,8})(?=$|[，,、 ])"
 )
 _NO_LABEL = frozenset(
     [
@@ -141,19 +168,33 @@ def emails(one: Sentence) -> Iterator[FoundFact]:
         yield FoundFact(FactKind.EMAIL, value, "mine" if mine else normal(value), one.text)
 
 
-def dates(one: Sentence) -> Iterator[FoundFact]:
-    """Days, with what is on them."""
-    for pattern in (_DATED, _DOES):
+def dates(one: Sentence, said_on: date | None) -> Iterator[FoundFact]:
+    """Days, with what is on them. One that is named from where the speaker stands is its date, and
+    how it was named."""
+    for pattern in (_DATED, _DOES, _SOON, _HAS):
         for found in pattern.finditer(one.text):
-            label = normal(found["label"])
+            label, day = normal(found["label"]), _day(found, said_on)
             if label.split()[-1] in _NO_LABEL or not plain_lead(one.text[: found.start()]):
                 continue
             label = "born" if label.endswith("born") else label
-            yield FoundFact(FactKind.DATE, f"{label}: {found['day'].rstrip('.')}", label, one.text)
-    for found in _DATED_ZH.finditer(one.text):
-        label = re.sub(r"^(?:我们?的?|这个|那个|项目的)", "", found["label"])
-        if label and label not in _NO_LABEL_ZH and plain_lead(one.text[: found.start()]):
-            yield FoundFact(FactKind.DATE, f"{label}: {found['day']}", label, one.text)
+            if day:
+                yield FoundFact(FactKind.DATE, f"{label}: {day}", label, one.text)
+    for pattern in (_DATED_ZH, _SOON_ZH):
+        for found in pattern.finditer(one.text):
+            label = re.sub(r"^(?:我们?的?|这个|那个|项目的)", "", found["label"])
+            day = _day(found, said_on)
+            if not label or label in _NO_LABEL_ZH or not plain_lead(one.text[: found.start()]):
+                continue
+            if day:
+                yield FoundFact(FactKind.DATE, f"{label}: {day}", label, one.text)
+
+
+def _day(found: re.Match[str], said_on: date | None) -> str:
+    """The day that was found; empty: it is not known which."""
+    groups = found.groupdict()
+    if groups.get("day"):
+        return found["day"].rstrip(".")
+    return dated(found["soon"].rstrip(".,"), said_on) if said_on is not None else ""
 
 
 def addresses(one: Sentence) -> Iterator[FoundFact]:
