@@ -9,6 +9,7 @@ RUN_BIN := $(RUN_VENV)/bin
 RUN_READY := $(RUN_VENV)/.ready
 BUF := node_modules/.bin/buf
 HERMES := tests/hosts/hermes/.venv
+OPENCLAW := tests/hosts/openclaw/node_modules/.package-lock.json
 CODEX := tests/codex/node_modules/.package-lock.json
 RELEASED := proto/released/v1.binpb
 # The plugins that buf runs, pinned here (Go) and in clients/typescript/package-lock.json.
@@ -82,7 +83,7 @@ run: $(RUN_READY) ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine
 test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test, on as many cores as there are
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
-test-clients: setup $(BUILDS) ## Hold every client that can be built here to one behaviour
+test-clients: setup $(BUILDS) $(if $(shell command -v npm),openclaw) ## Hold every client that can be built here to one behaviour
 	@echo "clients that can be built here: $(CLIENTS)"
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=$(KILLS) $(BIN)/python -m pytest -q -s tests/clients
 
@@ -93,6 +94,13 @@ client-go:
 
 client-typescript: $(TYPESCRIPT)
 	cd clients/typescript && npm run --silent build
+
+# The client that the plugin needs is the one beside it, with what that one needs.
+openclaw: client-typescript ## Build the plugin for OpenClaw in integrations/openclaw
+	mkdir -p integrations/openclaw/node_modules/@contextengine
+	ln -sfn ../../../../clients/typescript integrations/openclaw/node_modules/@contextengine/client
+	ln -sfn ../../../clients/typescript/node_modules/@bufbuild integrations/openclaw/node_modules/@bufbuild
+	cd integrations/openclaw && npm run --silent build
 
 client-java:
 	cd clients/java && rm -rf target/lib && mvn -B -q package -Dmaven.javadoc.skip=true
@@ -109,12 +117,12 @@ client-docs: setup $(BUILDS) ## Write the clients' API pages into build/docs
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo doc --quiet --no-deps --target-dir ../../build/rust && mkdir -p ../../build/docs/rust && cp -r ../../build/rust/doc/. ../../build/docs/rust)
 
 packages: THIS = $(shell cat VERSION)
-packages: setup $(BUILDS) ## Build what is published into build/packages
+packages: setup $(BUILDS) $(if $(shell command -v npm),openclaw) ## Build what is published into build/packages
 	rm -rf build/packages
 	for project in $(dir $(PROJECTS) $(INTEGRATIONS)); do \
 	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/packages $$project || exit 1; \
 	done
-	$(if $(findstring typescript,$(CLIENTS)),cd clients/typescript && npm pack --silent --pack-destination ../../build/packages)
+	$(if $(findstring typescript,$(CLIENTS)),for folder in clients/typescript integrations/openclaw; do (cd $$folder && npm pack --silent --pack-destination ../../build/packages) || exit 1; done)
 	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-$(THIS)*.jar build/packages && cp clients/java/pom.xml build/packages/contextengine-client-$(THIS).pom)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/contextengine-$(THIS).crate ../../build/packages)
 
@@ -130,6 +138,9 @@ test-host-dependencies: setup ## See that no agent framework moves for the Pytho
 
 test-hermes: setup $(HERMES) ## Drive the real Hermes, installed into tests/hosts/hermes, against a mock on loopback
 	CONTEXTENGINE_HERMES=$(abspath $(HERMES)/bin/python) $(BIN)/python -m pytest -q -s tests/hosts/test_hermes_agent.py
+
+test-openclaw: setup openclaw $(OPENCLAW) ## Drive the real OpenClaw, installed into tests/hosts/openclaw, against a mock on loopback
+	CONTEXTENGINE_OPENCLAW=$(abspath tests/hosts/openclaw) $(BIN)/python -m pytest -q -s tests/hosts/test_openclaw.py
 
 test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, against a mock on loopback
 	$(BIN)/python -c 'from tests.codex.app_server import binary; raise SystemExit("npm brought no Codex for this platform" if binary() is None else 0)'
@@ -215,6 +226,11 @@ $(HERMES): tests/hosts/hermes/requirements.txt
 	$@/bin/pip install -q -r $<
 	$@/bin/pip install -q --no-deps -e generated/python -e clients/python -e integrations/hermes
 	@touch $@
+
+# OpenClaw refuses to be installed by an older Node than it needs: what it runs on comes beside it.
+$(OPENCLAW): tests/hosts/openclaw/package-lock.json
+	cd tests/hosts/openclaw && npm install --no-save --ignore-scripts --no-audit --no-fund && npm rebuild node
+	touch $@
 
 $(CODEX): tests/codex/package-lock.json
 	cd tests/codex && npm install --no-save --ignore-scripts --no-audit --no-fund

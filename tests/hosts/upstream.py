@@ -29,6 +29,8 @@ class Answer:
     words: str = ""
     calls: list[Json] = field(default_factory=list)
     thought: str = ""
+    tool: str = TOOL
+    """Which tool is called, where Chat Completions are spoken."""
 
 
 @dataclass
@@ -108,7 +110,8 @@ class _Chat:
         message: Json = {"role": "assistant", "content": answer.words or None, "refusal": None}
         if answer.calls:
             message["tool_calls"] = [
-                _call(number, at, json.dumps(given)) for at, given in enumerate(answer.calls)
+                _call(number, at, json.dumps(given), answer.tool)
+                for at, given in enumerate(answer.calls)
             ]
         stop = "tool_calls" if answer.calls else "stop"
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": stop}
@@ -138,7 +141,7 @@ class _Chat:
         deltas: list[Json] = [{"role": "assistant", "content": ""}]
         deltas += [{"content": piece} for piece in _pieces(answer.words)]
         for at, given in enumerate(answer.calls):
-            begun = {"index": at, **_call(number, at, "")}
+            begun = {"index": at, **_call(number, at, "", answer.tool)}
             deltas.append({"tool_calls": [begun]})
             deltas += [
                 {"tool_calls": [{"index": at, "function": {"arguments": piece}}]}
@@ -149,8 +152,8 @@ class _Chat:
         return [*map(chunk, deltas), chunk({}, last), told]
 
 
-def _call(number: int, at: int, arguments: str) -> Json:
-    body = {"name": TOOL, "arguments": arguments}
+def _call(number: int, at: int, arguments: str, tool: str) -> Json:
+    body = {"name": tool, "arguments": arguments}
     return {"id": f"call_{number}_{at}", "type": "function", "function": body}
 
 

@@ -1,0 +1,129 @@
+/** OpenClaw's shapes, as far as this plugin reads or answers them. */
+import type { Json } from "@contextengine/client/formats";
+
+/** A message of OpenClaw: role, content, timestamp, and more by role. */
+export type AgentMessage = Json;
+
+/** Which session, as most calls name it. */
+export interface Named {
+  sessionId: string;
+  sessionKey?: string;
+  sessionTarget?: { agentId?: string; storePath?: string };
+}
+
+export interface AssembleParams extends Named {
+  messages: AgentMessage[];
+  /** Tokens for messages; of the later calls of a turn less is taken off than of the first. */
+  tokenBudget?: number;
+  availableTools?: Set<string>;
+  citationsMode?: string;
+  model?: string;
+}
+
+export interface AssembleResult {
+  messages: AgentMessage[];
+  estimatedTokens: number;
+  systemPromptAddition?: string;
+  promptAuthority?: "assembled" | "preassembly_may_overflow";
+  contextProjection?: { mode: "per_turn" | "thread_bootstrap"; epoch?: string; fingerprint?: string };
+}
+
+export interface CommitParams extends Named {
+  advancementKey: string;
+  admission: { entryId: string };
+  messages: AgentMessage[];
+  isHeartbeat?: boolean;
+}
+
+export interface CompactParams extends Named {
+  agentId?: string;
+  tokenBudget?: number;
+  force?: boolean;
+  currentTokenCount?: number;
+  compactionTarget?: "budget" | "threshold";
+  customInstructions?: string;
+  runtimeContext?: Json;
+  abortSignal?: AbortSignal;
+}
+
+export interface CompactResult {
+  ok: boolean;
+  compacted: boolean;
+  reason?: string;
+  result?: { summary?: string; firstKeptEntryId?: string; tokensBefore: number; tokensAfter?: number };
+}
+
+export interface SpawnParams {
+  parentSessionKey: string;
+  childSessionKey: string;
+  contextMode?: "isolated" | "fork";
+  parentSessionId?: string;
+  childSessionId?: string;
+  ttlMs?: number;
+}
+
+export type EndReason = "deleted" | "completed" | "swept" | "released";
+
+export interface TranscriptTarget {
+  agentId: string;
+  sessionId: string;
+  sessionKey?: string;
+  storePath?: string;
+}
+
+/** A message of the transcript. Its id stays, also in the transcript of a fork. */
+export interface Entry {
+  entryId: string;
+  message: AgentMessage;
+}
+
+export type TranscriptPage =
+  | { kind: "page"; cursor: string; entries: Entry[]; hasMore: boolean; requiredBytes?: number }
+  | { kind: "reset"; cursor: string; reason: string }
+  | { kind: "missing" }
+  | { kind: "unavailable"; reason: string };
+
+/** What of OpenClaw's SDK the engine calls. */
+export interface Sdk {
+  read(params: TranscriptTarget & { cursor?: string; maxMessages?: number; maxBytes?: number }): Promise<TranscriptPage>;
+  memory(params: {
+    availableTools: Set<string>;
+    citationsMode?: string | undefined;
+    agentSessionKey?: string | undefined;
+  }): string | undefined;
+  delegate(params: CompactParams): Promise<CompactResult>;
+}
+
+export interface Logger {
+  warn(text: string): void;
+}
+
+/** A tool of OpenClaw, as an agent calls it. */
+export interface Tool {
+  name: string;
+  label: string;
+  description: string;
+  parameters: Json;
+  execute(id: string, args: Json, signal?: AbortSignal): Promise<{ content: Json[]; details: unknown }>;
+}
+
+/** Where a tool or a command is called. */
+export interface Place {
+  agentId?: string;
+  sessionId?: string;
+  sessionKey?: string;
+}
+
+/** What OpenClaw hands to `register`. */
+export interface Api {
+  pluginConfig?: Json;
+  logger: Logger;
+  registerContextEngine(id: string, factory: () => unknown): void;
+  registerTool(factory: (place: Place) => Tool[] | null, options: { names: readonly string[] }): void;
+  registerCommand(command: {
+    name: string;
+    description: string;
+    acceptsArgs: boolean;
+    handler(place: Place & { args?: string }): Promise<{ text: string }>;
+  }): void;
+}

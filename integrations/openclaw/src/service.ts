@@ -1,0 +1,88 @@
+import { Client, type Session } from "@contextengine/client";
+import type { EngineInfo } from "@contextengine/client/types";
+
+import type { Named, Sdk } from "./openclaw.js";
+import { Transcript } from "./transcript.js";
+
+/** Sessions that are remembered. One that is forgotten is read whole again. */
+const MOST = 1_000;
+
+/** What the plugin is set to. */
+export interface Settings {
+  address: string;
+  token: string;
+  tls: boolean;
+  /** Who compacts. */
+  compaction: "service" | "openclaw";
+  /** How long a turn waits for one call, in milliseconds. */
+  patienceMs: number;
+}
+
+/** The settings of the plugin's configuration, of the environment where that says nothing. */
+export function settingsOf(config: Record<string, unknown>, environment: NodeJS.ProcessEnv): Settings {
+  const asked = (name: string) => environment[`CONTEXTENGINE_${name}`] ?? "";
+  return {
+    address: String(config["address"] ?? (asked("ADDRESS") || "127.0.0.1:50051")),
+    token: String(config["token"] ?? asked("TOKEN")),
+    tls: Boolean(config["tls"] ?? ["1", "true", "yes"].includes(asked("TLS").toLowerCase())),
+    compaction: config["compaction"] === "openclaw" ? "openclaw" : "service",
+    patienceMs: Number(config["patienceMs"] ?? 2_000),
+  };
+}
+
+/** A session of OpenClaw beside the one that keeps it. */
+export interface Talk {
+  readonly session: Session;
+  readonly transcript: Transcript;
+  /** The engine that serves it, once it has said so. */
+  engine: EngineInfo | undefined;
+  /** Tokens for messages that OpenClaw gave last. */
+  budget: number | undefined;
+}
+
+/**
+ * The service as this process has it: one client for all engines, which OpenClaw makes anew for each turn, and their
+ * sessions.
+ */
+export class Service {
+  readonly client: Client;
+  private readonly talks = new Map<string, Talk>();
+
+  constructor(
+    readonly settings: Settings,
+    private readonly sdk: Pick<Sdk, "read">,
+  ) {
+    const { address, token, tls } = settings;
+    this.client = new Client(address, { token, tls, retryForMs: 0, breaker: true, fallback: false });
+  }
+
+  /** The session of a call. */
+  talk(named: Named): Talk {
+    const ref = refOf(named);
+    const name = JSON.stringify([ref.agentId, ref.sessionId]);
+    const known = this.talks.get(name) ?? this.begun(ref);
+    this.talks.delete(name);
+    this.talks.set(name, known);
+    const [oldest] = this.talks.keys();
+    if (this.talks.size > MOST && oldest !== undefined) this.talks.delete(oldest);
+    known.transcript.storePath ??= named.sessionTarget?.storePath;
+    return known;
+  }
+
+  private begun(ref: ReturnType<typeof refOf>): Talk {
+    const session = this.client.session(ref);
+    const transcript = new Transcript(this.client, session.ref, ref, this.sdk);
+    return { session, transcript, engine: undefined, budget: undefined };
+  }
+}
+
+/** The agent and session that OpenClaw names. */
+function refOf({ sessionId, sessionKey, sessionTarget }: Named): { agentId: string; sessionId: string; sessionKey?: string } {
+  const agentId = sessionTarget?.agentId ?? agentOf(sessionKey);
+  return { agentId, sessionId, ...(sessionKey ? { sessionKey } : {}) };
+}
+
+/** The agent of a key, `agent:NAME:…`. OpenClaw's own agent is `main`. */
+export function agentOf(sessionKey: string | undefined): string {
+  return /^agent:([^:]+):/.exec(sessionKey ?? "")?.[1] ?? "main";
+}
