@@ -28,6 +28,7 @@ var methods = map[string]time.Duration{
 	"Sessions.List":                quick, "Sessions.Get": quick, "Sessions.Import": slow, "Sessions.Export": slow,
 	"Sessions.Delete": long, "Sessions.Watch": 0,
 	"Engines.List": quick, "Engines.Get": quick, "Engines.Doctor": long, "Engines.Assign": quick,
+	"Engines.ListQuotas": quick, "Engines.SetQuota": quick,
 	"Recall.Search": long, "Recall.Inspect": quick, "Recall.Expand": long,
 	"Projection.Project": long, "Runtime.Attach": 0,
 }

@@ -13,9 +13,10 @@ import msgspec
 
 from contextengine_server import metric_readers
 from contextengine_server.api.pipeline.certificates import TlsFiles
-from contextengine_server.api.pipeline.server import Server, ServerOptions
+from contextengine_server.api.pipeline.server import Server, ServerOptions, traffic_of
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
 from contextengine_server.api.projector import Projector
+from contextengine_server.commands.engines.quotas import Tenants
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
 from contextengine_server.commands.turn.treatment import TreatmentRules
 from contextengine_server.compaction.jobs import DEADLINE_S, Background
@@ -185,15 +186,15 @@ async def running(
 
         examine = ServerChecks(settings, registry, core.selection, store, certificate_checks, scrub)
         errands = Errands(harnesses, store.model_leases, clock_ms)
-        services = services_of(core, archive, guards, examine, models.names, errands, projector)
+        options = server_options(settings)
+        traffic = traffic_of(options, metrics, quotas, lambda: memory.pressed)
+        tenants = Tenants(quotas, store.quotas, traffic)
+        await tenants.load()
+        services = services_of(
+            core, archive, guards, examine, models.names, errands, projector, tenants
+        )
         server = Server(
-            server_options(settings),
-            services,
-            tracer=tracer,
-            metrics=metrics,
-            draining=draining,
-            pressed=lambda: memory.pressed,
-            quotas=quotas,
+            options, services, tracer=tracer, metrics=metrics, draining=draining, traffic=traffic
         )
         sweepers += [memory, ReadinessProbe(store, server.set_serving, memory.why_not_ready)]
         server.on_drain("background", background.stop)
@@ -271,6 +272,7 @@ def server_options(settings: Settings) -> ServerOptions:
         tokens=tokens_of(settings.auth),
         issuers=issuers_of(settings.auth),
         certificates=certificates_of(settings.auth),
+        owners=settings.auth.owners,
         insecure=server.insecure,
         max_message_bytes=server.max_message_bytes,
         max_bytes_in_flight=everyone,

@@ -47,7 +47,10 @@ async def aside(work: Callable[[], T]) -> T:
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait([running])
+        # However often: the locks of the session go with the waiting, and the thread reads it yet.
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
         raise
 
 

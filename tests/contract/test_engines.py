@@ -54,6 +54,7 @@ def _pruned(registration: Registration) -> Registration:
     rules = PruningRules(
         on=True, ttl_ms=60_000, keep_last_assistants=1, soft_trim_ratio=0.05,
         hard_clear_ratio=0.2, min_prunable_chars=500, max_chars=100, head_chars=30, tail_chars=30,
+        picture_turns=2,
     )  # fmt: skip
     return replace(registration, make=lambda o: PrunedEngine(registration.make(o), rules))
 

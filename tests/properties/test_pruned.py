@@ -83,6 +83,7 @@ PRUNING = {
     "context_pruning.soft_trim.max_chars": 400,
     "context_pruning.soft_trim.head_chars": 100,
     "context_pruning.soft_trim.tail_chars": 100,
+    "context_pruning.picture_turns": 1,
 }
 happening = st.tuples(
     st.sampled_from(("user", "user", "call", "call", "call", "late", "compact")),
@@ -118,6 +119,8 @@ async def _same(
             case "user":
                 clock += 30 * choice
                 messages = [user(long(f"u{number}", words))]
+                if choice == 2:
+                    messages[0].parts.add().image.uri = "https://example.org/a.png"
             case "call":
                 calls += 1
                 asked = assistant("", "", f"c{calls}")

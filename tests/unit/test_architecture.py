@@ -46,7 +46,7 @@ BELOW: dict[str, set[str]] = {
     "runtime": {"store", "summarize", "telemetry"},
     "commands": {
         "memory", "context", "wire", "store", "tokens", "summarize", "engines", "recall", "session",
-        "compaction", "health", "config.policy", "slices",
+        "compaction", "health", "config.policy", "fairness", "slices",
         "telemetry", "errors", GENERATED,
     },
     # Looks at every room and is looked at by none but those above.

@@ -151,3 +151,22 @@ def test_without_a_loop_all_goes_at_once() -> None:
     let_go(things)
     del things[:]
     assert not living
+
+
+async def test_who_is_cancelled_again_and_again_still_waits_for_the_thread() -> None:
+    going, may_end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        going.set()
+        may_end.wait(60)
+
+    asking = asyncio.create_task(aside(work))
+    await asyncio.to_thread(going.wait, 60)
+    for _ in range(5):
+        asking.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not asking.done(), "what the thread reads would be free to change"
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asking

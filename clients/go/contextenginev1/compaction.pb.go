@@ -119,7 +119,11 @@ type CompactRequest struct {
 	// True: compact nothing; make again, in place, the summaries that a lower link of the chain of summarizers wrote because
 	// a higher one was down, those that quote private reasoning, and those made of either. One that nobody better is there
 	// for stays as it is. With `no_wait` it is done in the background. Excludes `undo_to_generation` and `propose_only`.
-	Redo          bool `protobuf:"varint,17,opt,name=redo,proto3" json:"redo,omitempty"`
+	Redo bool `protobuf:"varint,17,opt,name=redo,proto3" json:"redo,omitempty"`
+	// What a memory of the host's holds of the messages that are to be summarized, such as Hermes's memory providers say
+	// before a compaction. Models that write the summary are given it as data, without secrets: all of it up to 6,000
+	// characters, else the first 4,000 and the last 1,500. It is never part of an assembly. Empty: nothing.
+	MemoryContext string `protobuf:"bytes,18,opt,name=memory_context,json=memoryContext,proto3" json:"memory_context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -271,6 +275,13 @@ func (x *CompactRequest) GetRedo() bool {
 		return x.Redo
 	}
 	return false
+}
+
+func (x *CompactRequest) GetMemoryContext() string {
+	if x != nil {
+		return x.MemoryContext
+	}
+	return ""
 }
 
 // The harness's whole list for a compaction.
@@ -960,7 +971,7 @@ var File_contextengine_v1_compaction_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_compaction_proto_rawDesc = "" +
 	"\n" +
-	"!contextengine/v1/compaction.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\x1bcontextengine/v1/host.proto\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x92\x06\n" +
+	"!contextengine/v1/compaction.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\x1bcontextengine/v1/host.proto\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb9\x06\n" +
 	"\x0eCompactRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x1d\n" +
 	"\n" +
@@ -981,7 +992,8 @@ const file_contextengine_v1_compaction_proto_rawDesc = "" +
 	"\ano_wait\x18\x0e \x01(\bR\x06noWait\x12L\n" +
 	"\x10runtime_settings\x18\x0f \x01(\v2!.contextengine.v1.RuntimeSettingsR\x0fruntimeSettings\x12\x18\n" +
 	"\atrigger\x18\x10 \x01(\tR\atrigger\x12\x12\n" +
-	"\x04redo\x18\x11 \x01(\bR\x04redoB\x14\n" +
+	"\x04redo\x18\x11 \x01(\bR\x04redo\x12%\n" +
+	"\x0ememory_context\x18\x12 \x01(\tR\rmemoryContextB\x14\n" +
 	"\x12_expected_revisionB\x16\n" +
 	"\x14_current_token_countB\x15\n" +
 	"\x13_undo_to_generation\"\x83\x01\n" +

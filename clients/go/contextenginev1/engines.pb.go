@@ -930,7 +930,7 @@ var File_contextengine_v1_engines_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_engines_proto_rawDesc = "" +
 	"\n" +
-	"\x1econtextengine/v1/engines.proto\x12\x10contextengine.v1\x1a\"contextengine/v1/engine_info.proto\x1a contextengine/v1/lifecycle.proto\x1a\x1econtextengine/v1/message.proto\"\x14\n" +
+	"\x1econtextengine/v1/engines.proto\x12\x10contextengine.v1\x1a\"contextengine/v1/engine_info.proto\x1a contextengine/v1/lifecycle.proto\x1a\x1econtextengine/v1/message.proto\x1a\x1ccontextengine/v1/quota.proto\"\x14\n" +
 	"\x12EnginesListRequest\"u\n" +
 	"\x13EnginesListResponse\x122\n" +
 	"\aengines\x18\x01 \x03(\v2\x18.contextengine.v1.EngineR\aengines\x12*\n" +
@@ -999,12 +999,15 @@ const file_contextengine_v1_engines_proto_rawDesc = "" +
 	"\v_max_window\"^\n" +
 	"\x0eAssignResponse\x124\n" +
 	"\x06engine\x18\x01 \x01(\v2\x1c.contextengine.v1.EngineInfoR\x06engine\x12\x16\n" +
-	"\x06source\x18\x02 \x01(\tR\x06source2\xca\x02\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source2\xf6\x03\n" +
 	"\aEngines\x12S\n" +
 	"\x04List\x12$.contextengine.v1.EnginesListRequest\x1a%.contextengine.v1.EnginesListResponse\x12P\n" +
 	"\x03Get\x12#.contextengine.v1.EnginesGetRequest\x1a$.contextengine.v1.EnginesGetResponse\x12K\n" +
 	"\x06Doctor\x12\x1f.contextengine.v1.DoctorRequest\x1a .contextengine.v1.DoctorResponse\x12K\n" +
-	"\x06Assign\x12\x1f.contextengine.v1.AssignRequest\x1a .contextengine.v1.AssignResponseBk\n" +
+	"\x06Assign\x12\x1f.contextengine.v1.AssignRequest\x1a .contextengine.v1.AssignResponse\x12W\n" +
+	"\n" +
+	"ListQuotas\x12#.contextengine.v1.ListQuotasRequest\x1a$.contextengine.v1.ListQuotasResponse\x12Q\n" +
+	"\bSetQuota\x12!.contextengine.v1.SetQuotaRequest\x1a\".contextengine.v1.SetQuotaResponseBk\n" +
 	"\x14dev.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3"
 
 var (
@@ -1038,6 +1041,10 @@ var file_contextengine_v1_engines_proto_goTypes = []any{
 	(*EngineInfo)(nil),                // 13: contextengine.v1.EngineInfo
 	(*EngineFailure)(nil),             // 14: contextengine.v1.EngineFailure
 	(*SessionRef)(nil),                // 15: contextengine.v1.SessionRef
+	(*ListQuotasRequest)(nil),         // 16: contextengine.v1.ListQuotasRequest
+	(*SetQuotaRequest)(nil),           // 17: contextengine.v1.SetQuotaRequest
+	(*ListQuotasResponse)(nil),        // 18: contextengine.v1.ListQuotasResponse
+	(*SetQuotaResponse)(nil),          // 19: contextengine.v1.SetQuotaResponse
 }
 var file_contextengine_v1_engines_proto_depIdxs = []int32{
 	3,  // 0: contextengine.v1.EnginesListResponse.engines:type_name -> contextengine.v1.Engine
@@ -1056,12 +1063,16 @@ var file_contextengine_v1_engines_proto_depIdxs = []int32{
 	4,  // 13: contextengine.v1.Engines.Get:input_type -> contextengine.v1.EnginesGetRequest
 	6,  // 14: contextengine.v1.Engines.Doctor:input_type -> contextengine.v1.DoctorRequest
 	8,  // 15: contextengine.v1.Engines.Assign:input_type -> contextengine.v1.AssignRequest
-	2,  // 16: contextengine.v1.Engines.List:output_type -> contextengine.v1.EnginesListResponse
-	5,  // 17: contextengine.v1.Engines.Get:output_type -> contextengine.v1.EnginesGetResponse
-	7,  // 18: contextengine.v1.Engines.Doctor:output_type -> contextengine.v1.DoctorResponse
-	10, // 19: contextengine.v1.Engines.Assign:output_type -> contextengine.v1.AssignResponse
-	16, // [16:20] is the sub-list for method output_type
-	12, // [12:16] is the sub-list for method input_type
+	16, // 16: contextengine.v1.Engines.ListQuotas:input_type -> contextengine.v1.ListQuotasRequest
+	17, // 17: contextengine.v1.Engines.SetQuota:input_type -> contextengine.v1.SetQuotaRequest
+	2,  // 18: contextengine.v1.Engines.List:output_type -> contextengine.v1.EnginesListResponse
+	5,  // 19: contextengine.v1.Engines.Get:output_type -> contextengine.v1.EnginesGetResponse
+	7,  // 20: contextengine.v1.Engines.Doctor:output_type -> contextengine.v1.DoctorResponse
+	10, // 21: contextengine.v1.Engines.Assign:output_type -> contextengine.v1.AssignResponse
+	18, // 22: contextengine.v1.Engines.ListQuotas:output_type -> contextengine.v1.ListQuotasResponse
+	19, // 23: contextengine.v1.Engines.SetQuota:output_type -> contextengine.v1.SetQuotaResponse
+	18, // [18:24] is the sub-list for method output_type
+	12, // [12:18] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -1075,6 +1086,7 @@ func file_contextengine_v1_engines_proto_init() {
 	file_contextengine_v1_engine_info_proto_init()
 	file_contextengine_v1_lifecycle_proto_init()
 	file_contextengine_v1_message_proto_init()
+	file_contextengine_v1_quota_proto_init()
 	file_contextengine_v1_engines_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -21,10 +21,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Engines_List_FullMethodName   = "/contextengine.v1.Engines/List"
-	Engines_Get_FullMethodName    = "/contextengine.v1.Engines/Get"
-	Engines_Doctor_FullMethodName = "/contextengine.v1.Engines/Doctor"
-	Engines_Assign_FullMethodName = "/contextengine.v1.Engines/Assign"
+	Engines_List_FullMethodName       = "/contextengine.v1.Engines/List"
+	Engines_Get_FullMethodName        = "/contextengine.v1.Engines/Get"
+	Engines_Doctor_FullMethodName     = "/contextengine.v1.Engines/Doctor"
+	Engines_Assign_FullMethodName     = "/contextengine.v1.Engines/Assign"
+	Engines_ListQuotas_FullMethodName = "/contextengine.v1.Engines/ListQuotas"
+	Engines_SetQuota_FullMethodName   = "/contextengine.v1.Engines/SetQuota"
 )
 
 // EnginesClient is the client API for Engines service.
@@ -42,6 +44,11 @@ type EnginesClient interface {
 	// Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
 	// chooses its engine.
 	Assign(ctx context.Context, in *AssignRequest, opts ...grpc.CallOption) (*AssignResponse, error)
+	// Lists what tenants may hold of the server at once, and what they hold. Operators only: of their own tenant; the
+	// server's owner, an operator of a tenant of `auth.owners`, of all.
+	ListQuotas(ctx context.Context, in *ListQuotasRequest, opts ...grpc.CallOption) (*ListQuotasResponse, error)
+	// Stores a quota of a tenant, or removes it; in force with the next call. The server's owner only.
+	SetQuota(ctx context.Context, in *SetQuotaRequest, opts ...grpc.CallOption) (*SetQuotaResponse, error)
 }
 
 type enginesClient struct {
@@ -92,6 +99,26 @@ func (c *enginesClient) Assign(ctx context.Context, in *AssignRequest, opts ...g
 	return out, nil
 }
 
+func (c *enginesClient) ListQuotas(ctx context.Context, in *ListQuotasRequest, opts ...grpc.CallOption) (*ListQuotasResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListQuotasResponse)
+	err := c.cc.Invoke(ctx, Engines_ListQuotas_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *enginesClient) SetQuota(ctx context.Context, in *SetQuotaRequest, opts ...grpc.CallOption) (*SetQuotaResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetQuotaResponse)
+	err := c.cc.Invoke(ctx, Engines_SetQuota_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // EnginesServer is the server API for Engines service.
 // All implementations must embed UnimplementedEnginesServer
 // for forward compatibility.
@@ -107,6 +134,11 @@ type EnginesServer interface {
 	// Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
 	// chooses its engine.
 	Assign(context.Context, *AssignRequest) (*AssignResponse, error)
+	// Lists what tenants may hold of the server at once, and what they hold. Operators only: of their own tenant; the
+	// server's owner, an operator of a tenant of `auth.owners`, of all.
+	ListQuotas(context.Context, *ListQuotasRequest) (*ListQuotasResponse, error)
+	// Stores a quota of a tenant, or removes it; in force with the next call. The server's owner only.
+	SetQuota(context.Context, *SetQuotaRequest) (*SetQuotaResponse, error)
 	mustEmbedUnimplementedEnginesServer()
 }
 
@@ -128,6 +160,12 @@ func (UnimplementedEnginesServer) Doctor(context.Context, *DoctorRequest) (*Doct
 }
 func (UnimplementedEnginesServer) Assign(context.Context, *AssignRequest) (*AssignResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Assign not implemented")
+}
+func (UnimplementedEnginesServer) ListQuotas(context.Context, *ListQuotasRequest) (*ListQuotasResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListQuotas not implemented")
+}
+func (UnimplementedEnginesServer) SetQuota(context.Context, *SetQuotaRequest) (*SetQuotaResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetQuota not implemented")
 }
 func (UnimplementedEnginesServer) mustEmbedUnimplementedEnginesServer() {}
 func (UnimplementedEnginesServer) testEmbeddedByValue()                 {}
@@ -222,6 +260,42 @@ func _Engines_Assign_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Engines_ListQuotas_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListQuotasRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EnginesServer).ListQuotas(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engines_ListQuotas_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EnginesServer).ListQuotas(ctx, req.(*ListQuotasRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Engines_SetQuota_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetQuotaRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EnginesServer).SetQuota(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engines_SetQuota_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EnginesServer).SetQuota(ctx, req.(*SetQuotaRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Engines_ServiceDesc is the grpc.ServiceDesc for Engines service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -244,6 +318,14 @@ var Engines_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Assign",
 			Handler:    _Engines_Assign_Handler,
+		},
+		{
+			MethodName: "ListQuotas",
+			Handler:    _Engines_ListQuotas_Handler,
+		},
+		{
+			MethodName: "SetQuota",
+			Handler:    _Engines_SetQuota_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1738,6 +1738,14 @@ type GetStatusResponse struct {
 	TokenGuard *TokenGuardStatus `protobuf:"bytes,47,opt,name=token_guard,json=tokenGuard,proto3" json:"token_guard,omitempty"`
 	// The host id of the newest message of the view that has one, as in BootstrapResponse.
 	LastMessageId string `protobuf:"bytes,48,opt,name=last_message_id,json=lastMessageId,proto3" json:"last_message_id,omitempty"`
+	// Of `cost`, what the calls of the newest execution cost: those since the newest user message.
+	ExecutionCost *CostReport `protobuf:"bytes,49,opt,name=execution_cost,json=executionCost,proto3" json:"execution_cost,omitempty"`
+	// `cost` by the kind of channel that the session was held on at each call, the dearest first. Of more than 32 kinds the
+	// further ones count as of none.
+	CostByChannel []*ChannelCost `protobuf:"bytes,50,rep,name=cost_by_channel,json=costByChannel,proto3" json:"cost_by_channel,omitempty"`
+	// What the caller's tenant holds of the server now, over all its sessions. For callers with the role operator; absent for
+	// others.
+	TenantUsage   *TenantUsage `protobuf:"bytes,51,opt,name=tenant_usage,json=tenantUsage,proto3" json:"tenant_usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2108,6 +2116,82 @@ func (x *GetStatusResponse) GetLastMessageId() string {
 	return ""
 }
 
+func (x *GetStatusResponse) GetExecutionCost() *CostReport {
+	if x != nil {
+		return x.ExecutionCost
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetCostByChannel() []*ChannelCost {
+	if x != nil {
+		return x.CostByChannel
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetTenantUsage() *TenantUsage {
+	if x != nil {
+		return x.TenantUsage
+	}
+	return nil
+}
+
+// What the calls of a session cost while it was held on one kind of channel.
+type ChannelCost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The kind, as `channel_type` of Assemble names it. Empty: it was not known.
+	ChannelType string `protobuf:"bytes,1,opt,name=channel_type,json=channelType,proto3" json:"channel_type,omitempty"`
+	// What they cost.
+	Cost          *CostReport `protobuf:"bytes,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChannelCost) Reset() {
+	*x = ChannelCost{}
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChannelCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChannelCost) ProtoMessage() {}
+
+func (x *ChannelCost) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChannelCost.ProtoReflect.Descriptor instead.
+func (*ChannelCost) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ChannelCost) GetChannelType() string {
+	if x != nil {
+		return x.ChannelType
+	}
+	return ""
+}
+
+func (x *ChannelCost) GetCost() *CostReport {
+	if x != nil {
+		return x.Cost
+	}
+	return nil
+}
+
 // The caps on an agent's tokens, in and out, and how much of them is used, by what was reported. An Assemble for a call
 // that would pass one answers RESOURCE_EXHAUSTED, BUDGET_SPENT. They outlive a restart.
 type TokenGuardStatus struct {
@@ -2130,7 +2214,7 @@ type TokenGuardStatus struct {
 
 func (x *TokenGuardStatus) Reset() {
 	*x = TokenGuardStatus{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2226,7 @@ func (x *TokenGuardStatus) String() string {
 func (*TokenGuardStatus) ProtoMessage() {}
 
 func (x *TokenGuardStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2239,7 @@ func (x *TokenGuardStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenGuardStatus.ProtoReflect.Descriptor instead.
 func (*TokenGuardStatus) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TokenGuardStatus) GetExecutionTokens() int64 {
@@ -2228,7 +2312,7 @@ type CostReport struct {
 
 func (x *CostReport) Reset() {
 	*x = CostReport{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[19]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2324,7 @@ func (x *CostReport) String() string {
 func (*CostReport) ProtoMessage() {}
 
 func (x *CostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[19]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2337,7 @@ func (x *CostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CostReport.ProtoReflect.Descriptor instead.
 func (*CostReport) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{19}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CostReport) GetProvider() string {
@@ -2339,7 +2423,7 @@ type SummarizerStatus struct {
 
 func (x *SummarizerStatus) Reset() {
 	*x = SummarizerStatus{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[20]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2435,7 @@ func (x *SummarizerStatus) String() string {
 func (*SummarizerStatus) ProtoMessage() {}
 
 func (x *SummarizerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[20]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2448,7 @@ func (x *SummarizerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizerStatus.ProtoReflect.Descriptor instead.
 func (*SummarizerStatus) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{20}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SummarizerStatus) GetBreakerState() string {
@@ -2449,7 +2533,7 @@ type EngineFailure struct {
 
 func (x *EngineFailure) Reset() {
 	*x = EngineFailure{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[21]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2461,7 +2545,7 @@ func (x *EngineFailure) String() string {
 func (*EngineFailure) ProtoMessage() {}
 
 func (x *EngineFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[21]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2474,7 +2558,7 @@ func (x *EngineFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineFailure.ProtoReflect.Descriptor instead.
 func (*EngineFailure) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{21}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *EngineFailure) GetEngineId() string {
@@ -2531,7 +2615,7 @@ type BackgroundJob struct {
 
 func (x *BackgroundJob) Reset() {
 	*x = BackgroundJob{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[22]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2627,7 @@ func (x *BackgroundJob) String() string {
 func (*BackgroundJob) ProtoMessage() {}
 
 func (x *BackgroundJob) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[22]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2640,7 @@ func (x *BackgroundJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundJob.ProtoReflect.Descriptor instead.
 func (*BackgroundJob) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{22}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BackgroundJob) GetKind() string {
@@ -2605,7 +2689,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[23]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2701,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[23]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2714,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{23}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListToolsRequest) GetSession() *SessionRef {
@@ -2651,7 +2735,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[24]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2663,7 +2747,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[24]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2676,7 +2760,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{24}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListToolsResponse) GetTools() []*ToolDefinition {
@@ -2706,7 +2790,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[25]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2718,7 +2802,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[25]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2731,7 +2815,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{25}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CallToolRequest) GetSession() *SessionRef {
@@ -2784,7 +2868,7 @@ type CallToolResponse struct {
 
 func (x *CallToolResponse) Reset() {
 	*x = CallToolResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[26]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +2880,7 @@ func (x *CallToolResponse) String() string {
 func (*CallToolResponse) ProtoMessage() {}
 
 func (x *CallToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[26]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2809,7 +2893,7 @@ func (x *CallToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolResponse.ProtoReflect.Descriptor instead.
 func (*CallToolResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{26}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CallToolResponse) GetResultJson() []byte {
@@ -2848,7 +2932,7 @@ type ResetSessionRequest struct {
 
 func (x *ResetSessionRequest) Reset() {
 	*x = ResetSessionRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[27]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +2944,7 @@ func (x *ResetSessionRequest) String() string {
 func (*ResetSessionRequest) ProtoMessage() {}
 
 func (x *ResetSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[27]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +2957,7 @@ func (x *ResetSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSessionRequest.ProtoReflect.Descriptor instead.
 func (*ResetSessionRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{27}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ResetSessionRequest) GetSession() *SessionRef {
@@ -2910,7 +2994,7 @@ type ResetSessionResponse struct {
 
 func (x *ResetSessionResponse) Reset() {
 	*x = ResetSessionResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[28]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2922,7 +3006,7 @@ func (x *ResetSessionResponse) String() string {
 func (*ResetSessionResponse) ProtoMessage() {}
 
 func (x *ResetSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[28]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2935,7 +3019,7 @@ func (x *ResetSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSessionResponse.ProtoReflect.Descriptor instead.
 func (*ResetSessionResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{28}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ResetSessionResponse) GetRevision() int64 {
@@ -2969,7 +3053,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[29]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2981,7 +3065,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[29]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2994,7 +3078,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{29}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndSessionRequest) GetSession() *SessionRef {
@@ -3038,7 +3122,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[30]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3050,7 +3134,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[30]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3063,7 +3147,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{30}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *EndSessionResponse) GetRevision() int64 {
@@ -3091,7 +3175,7 @@ type DisposeSessionRequest struct {
 
 func (x *DisposeSessionRequest) Reset() {
 	*x = DisposeSessionRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[31]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3187,7 @@ func (x *DisposeSessionRequest) String() string {
 func (*DisposeSessionRequest) ProtoMessage() {}
 
 func (x *DisposeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[31]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3200,7 @@ func (x *DisposeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisposeSessionRequest.ProtoReflect.Descriptor instead.
 func (*DisposeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{31}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DisposeSessionRequest) GetSession() *SessionRef {
@@ -3137,7 +3221,7 @@ type DisposeSessionResponse struct {
 
 func (x *DisposeSessionResponse) Reset() {
 	*x = DisposeSessionResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[32]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3233,7 @@ func (x *DisposeSessionResponse) String() string {
 func (*DisposeSessionResponse) ProtoMessage() {}
 
 func (x *DisposeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[32]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3246,7 @@ func (x *DisposeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisposeSessionResponse.ProtoReflect.Descriptor instead.
 func (*DisposeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{32}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DisposeSessionResponse) GetDisposed() bool {
@@ -3185,7 +3269,7 @@ type RecordHostChangeRequest_Rewind struct {
 
 func (x *RecordHostChangeRequest_Rewind) Reset() {
 	*x = RecordHostChangeRequest_Rewind{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[33]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3281,7 @@ func (x *RecordHostChangeRequest_Rewind) String() string {
 func (*RecordHostChangeRequest_Rewind) ProtoMessage() {}
 
 func (x *RecordHostChangeRequest_Rewind) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[33]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3249,7 +3333,7 @@ type RecordHostChangeRequest_HostCompaction struct {
 
 func (x *RecordHostChangeRequest_HostCompaction) Reset() {
 	*x = RecordHostChangeRequest_HostCompaction{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[34]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3261,7 +3345,7 @@ func (x *RecordHostChangeRequest_HostCompaction) String() string {
 func (*RecordHostChangeRequest_HostCompaction) ProtoMessage() {}
 
 func (x *RecordHostChangeRequest_HostCompaction) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[34]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3330,7 +3414,7 @@ type RecordHostChangeRequest_NativeCompaction struct {
 
 func (x *RecordHostChangeRequest_NativeCompaction) Reset() {
 	*x = RecordHostChangeRequest_NativeCompaction{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[35]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3342,7 +3426,7 @@ func (x *RecordHostChangeRequest_NativeCompaction) String() string {
 func (*RecordHostChangeRequest_NativeCompaction) ProtoMessage() {}
 
 func (x *RecordHostChangeRequest_NativeCompaction) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[35]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3380,7 +3464,7 @@ type MaintainResponse_Rewrite struct {
 
 func (x *MaintainResponse_Rewrite) Reset() {
 	*x = MaintainResponse_Rewrite{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[36]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3392,7 +3476,7 @@ func (x *MaintainResponse_Rewrite) String() string {
 func (*MaintainResponse_Rewrite) ProtoMessage() {}
 
 func (x *MaintainResponse_Rewrite) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[36]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3444,7 +3528,7 @@ type ReportUsageRequest_Overflow struct {
 
 func (x *ReportUsageRequest_Overflow) Reset() {
 	*x = ReportUsageRequest_Overflow{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[37]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3456,7 +3540,7 @@ func (x *ReportUsageRequest_Overflow) String() string {
 func (*ReportUsageRequest_Overflow) ProtoMessage() {}
 
 func (x *ReportUsageRequest_Overflow) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[37]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3497,7 +3581,7 @@ var File_contextengine_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	" contextengine/v1/lifecycle.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\"contextengine/v1/engine_info.proto\x1a\x1bcontextengine/v1/host.proto\x1a\x1econtextengine/v1/message.proto\x1a\x1econtextengine/v1/runtime.proto\x1a\x1fcontextengine/v1/subagent.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x04\n" +
+	" contextengine/v1/lifecycle.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\"contextengine/v1/engine_info.proto\x1a\x1bcontextengine/v1/host.proto\x1a\x1econtextengine/v1/message.proto\x1a\x1ccontextengine/v1/quota.proto\x1a\x1econtextengine/v1/runtime.proto\x1a\x1fcontextengine/v1/subagent.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x04\n" +
 	"\x10BootstrapRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12.\n" +
 	"\x04host\x18\x02 \x01(\v2\x1a.contextengine.v1.HostInfoR\x04host\x12:\n" +
@@ -3658,7 +3742,7 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x10GetStatusRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12*\n" +
 	"\x11at_least_revision\x18\x02 \x01(\x03R\x0fatLeastRevision\x12&\n" +
-	"\x0fwith_disk_bytes\x18\x03 \x01(\bR\rwithDiskBytes\"\xe2\x10\n" +
+	"\x0fwith_disk_bytes\x18\x03 \x01(\bR\rwithDiskBytes\"\xb0\x12\n" +
 	"\x11GetStatusResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
@@ -3720,8 +3804,14 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x13agent_cost_by_model\x18. \x03(\v2\x1c.contextengine.v1.CostReportR\x10agentCostByModel\x12C\n" +
 	"\vtoken_guard\x18/ \x01(\v2\".contextengine.v1.TokenGuardStatusR\n" +
 	"tokenGuard\x12&\n" +
-	"\x0flast_message_id\x180 \x01(\tR\rlastMessageIdB\r\n" +
-	"\v_disk_bytes\"\x9d\x02\n" +
+	"\x0flast_message_id\x180 \x01(\tR\rlastMessageId\x12C\n" +
+	"\x0eexecution_cost\x181 \x01(\v2\x1c.contextengine.v1.CostReportR\rexecutionCost\x12E\n" +
+	"\x0fcost_by_channel\x182 \x03(\v2\x1d.contextengine.v1.ChannelCostR\rcostByChannel\x12@\n" +
+	"\ftenant_usage\x183 \x01(\v2\x1d.contextengine.v1.TenantUsageR\vtenantUsageB\r\n" +
+	"\v_disk_bytes\"b\n" +
+	"\vChannelCost\x12!\n" +
+	"\fchannel_type\x18\x01 \x01(\tR\vchannelType\x120\n" +
+	"\x04cost\x18\x02 \x01(\v2\x1c.contextengine.v1.CostReportR\x04cost\"\x9d\x02\n" +
 	"\x10TokenGuardStatus\x12)\n" +
 	"\x10execution_tokens\x18\x01 \x01(\x03R\x0fexecutionTokens\x120\n" +
 	"\x14max_execution_tokens\x18\x02 \x01(\x03R\x12maxExecutionTokens\x12(\n" +
@@ -3818,7 +3908,7 @@ func file_contextengine_v1_lifecycle_proto_rawDescGZIP() []byte {
 }
 
 var file_contextengine_v1_lifecycle_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_contextengine_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_contextengine_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_contextengine_v1_lifecycle_proto_goTypes = []any{
 	(AfterTurnResponse_Status)(0),                    // 0: contextengine.v1.AfterTurnResponse.Status
 	(*BootstrapRequest)(nil),                         // 1: contextengine.v1.BootstrapRequest
@@ -3839,119 +3929,125 @@ var file_contextengine_v1_lifecycle_proto_goTypes = []any{
 	(*UpdateModelResponse)(nil),                      // 16: contextengine.v1.UpdateModelResponse
 	(*GetStatusRequest)(nil),                         // 17: contextengine.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),                        // 18: contextengine.v1.GetStatusResponse
-	(*TokenGuardStatus)(nil),                         // 19: contextengine.v1.TokenGuardStatus
-	(*CostReport)(nil),                               // 20: contextengine.v1.CostReport
-	(*SummarizerStatus)(nil),                         // 21: contextengine.v1.SummarizerStatus
-	(*EngineFailure)(nil),                            // 22: contextengine.v1.EngineFailure
-	(*BackgroundJob)(nil),                            // 23: contextengine.v1.BackgroundJob
-	(*ListToolsRequest)(nil),                         // 24: contextengine.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),                        // 25: contextengine.v1.ListToolsResponse
-	(*CallToolRequest)(nil),                          // 26: contextengine.v1.CallToolRequest
-	(*CallToolResponse)(nil),                         // 27: contextengine.v1.CallToolResponse
-	(*ResetSessionRequest)(nil),                      // 28: contextengine.v1.ResetSessionRequest
-	(*ResetSessionResponse)(nil),                     // 29: contextengine.v1.ResetSessionResponse
-	(*EndSessionRequest)(nil),                        // 30: contextengine.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),                       // 31: contextengine.v1.EndSessionResponse
-	(*DisposeSessionRequest)(nil),                    // 32: contextengine.v1.DisposeSessionRequest
-	(*DisposeSessionResponse)(nil),                   // 33: contextengine.v1.DisposeSessionResponse
-	(*RecordHostChangeRequest_Rewind)(nil),           // 34: contextengine.v1.RecordHostChangeRequest.Rewind
-	(*RecordHostChangeRequest_HostCompaction)(nil),   // 35: contextengine.v1.RecordHostChangeRequest.HostCompaction
-	(*RecordHostChangeRequest_NativeCompaction)(nil), // 36: contextengine.v1.RecordHostChangeRequest.NativeCompaction
-	(*MaintainResponse_Rewrite)(nil),                 // 37: contextengine.v1.MaintainResponse.Rewrite
-	(*ReportUsageRequest_Overflow)(nil),              // 38: contextengine.v1.ReportUsageRequest.Overflow
-	(*SessionRef)(nil),                               // 39: contextengine.v1.SessionRef
-	(*HostInfo)(nil),                                 // 40: contextengine.v1.HostInfo
-	(*Message)(nil),                                  // 41: contextengine.v1.Message
-	(*WorkspaceFile)(nil),                            // 42: contextengine.v1.WorkspaceFile
-	(*RuntimeSettings)(nil),                          // 43: contextengine.v1.RuntimeSettings
-	(*EngineInfo)(nil),                               // 44: contextengine.v1.EngineInfo
-	(*StoredMessage)(nil),                            // 45: contextengine.v1.StoredMessage
-	(*Usage)(nil),                                    // 46: contextengine.v1.Usage
-	(*Budget)(nil),                                   // 47: contextengine.v1.Budget
-	(*PromptCache)(nil),                              // 48: contextengine.v1.PromptCache
-	(*durationpb.Duration)(nil),                      // 49: google.protobuf.Duration
-	(*SummaryInfo)(nil),                              // 50: contextengine.v1.SummaryInfo
-	(*AttachRequest_Hello)(nil),                      // 51: contextengine.v1.AttachRequest.Hello
-	(*AttachRequest_Completion)(nil),                 // 52: contextengine.v1.AttachRequest.Completion
-	(*AttachResponse_Job)(nil),                       // 53: contextengine.v1.AttachResponse.Job
-	(*AttachResponse_Receipt)(nil),                   // 54: contextengine.v1.AttachResponse.Receipt
-	(*timestamppb.Timestamp)(nil),                    // 55: google.protobuf.Timestamp
-	(*SpawnStatus)(nil),                              // 56: contextengine.v1.SpawnStatus
-	(*ToolDefinition)(nil),                           // 57: contextengine.v1.ToolDefinition
+	(*ChannelCost)(nil),                              // 19: contextengine.v1.ChannelCost
+	(*TokenGuardStatus)(nil),                         // 20: contextengine.v1.TokenGuardStatus
+	(*CostReport)(nil),                               // 21: contextengine.v1.CostReport
+	(*SummarizerStatus)(nil),                         // 22: contextengine.v1.SummarizerStatus
+	(*EngineFailure)(nil),                            // 23: contextengine.v1.EngineFailure
+	(*BackgroundJob)(nil),                            // 24: contextengine.v1.BackgroundJob
+	(*ListToolsRequest)(nil),                         // 25: contextengine.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),                        // 26: contextengine.v1.ListToolsResponse
+	(*CallToolRequest)(nil),                          // 27: contextengine.v1.CallToolRequest
+	(*CallToolResponse)(nil),                         // 28: contextengine.v1.CallToolResponse
+	(*ResetSessionRequest)(nil),                      // 29: contextengine.v1.ResetSessionRequest
+	(*ResetSessionResponse)(nil),                     // 30: contextengine.v1.ResetSessionResponse
+	(*EndSessionRequest)(nil),                        // 31: contextengine.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),                       // 32: contextengine.v1.EndSessionResponse
+	(*DisposeSessionRequest)(nil),                    // 33: contextengine.v1.DisposeSessionRequest
+	(*DisposeSessionResponse)(nil),                   // 34: contextengine.v1.DisposeSessionResponse
+	(*RecordHostChangeRequest_Rewind)(nil),           // 35: contextengine.v1.RecordHostChangeRequest.Rewind
+	(*RecordHostChangeRequest_HostCompaction)(nil),   // 36: contextengine.v1.RecordHostChangeRequest.HostCompaction
+	(*RecordHostChangeRequest_NativeCompaction)(nil), // 37: contextengine.v1.RecordHostChangeRequest.NativeCompaction
+	(*MaintainResponse_Rewrite)(nil),                 // 38: contextengine.v1.MaintainResponse.Rewrite
+	(*ReportUsageRequest_Overflow)(nil),              // 39: contextengine.v1.ReportUsageRequest.Overflow
+	(*SessionRef)(nil),                               // 40: contextengine.v1.SessionRef
+	(*HostInfo)(nil),                                 // 41: contextengine.v1.HostInfo
+	(*Message)(nil),                                  // 42: contextengine.v1.Message
+	(*WorkspaceFile)(nil),                            // 43: contextengine.v1.WorkspaceFile
+	(*RuntimeSettings)(nil),                          // 44: contextengine.v1.RuntimeSettings
+	(*EngineInfo)(nil),                               // 45: contextengine.v1.EngineInfo
+	(*StoredMessage)(nil),                            // 46: contextengine.v1.StoredMessage
+	(*Usage)(nil),                                    // 47: contextengine.v1.Usage
+	(*Budget)(nil),                                   // 48: contextengine.v1.Budget
+	(*PromptCache)(nil),                              // 49: contextengine.v1.PromptCache
+	(*durationpb.Duration)(nil),                      // 50: google.protobuf.Duration
+	(*SummaryInfo)(nil),                              // 51: contextengine.v1.SummaryInfo
+	(*AttachRequest_Hello)(nil),                      // 52: contextengine.v1.AttachRequest.Hello
+	(*AttachRequest_Completion)(nil),                 // 53: contextengine.v1.AttachRequest.Completion
+	(*AttachResponse_Job)(nil),                       // 54: contextengine.v1.AttachResponse.Job
+	(*AttachResponse_Receipt)(nil),                   // 55: contextengine.v1.AttachResponse.Receipt
+	(*timestamppb.Timestamp)(nil),                    // 56: google.protobuf.Timestamp
+	(*SpawnStatus)(nil),                              // 57: contextengine.v1.SpawnStatus
+	(*TenantUsage)(nil),                              // 58: contextengine.v1.TenantUsage
+	(*ToolDefinition)(nil),                           // 59: contextengine.v1.ToolDefinition
 }
 var file_contextengine_v1_lifecycle_proto_depIdxs = []int32{
-	39, // 0: contextengine.v1.BootstrapRequest.session:type_name -> contextengine.v1.SessionRef
-	40, // 1: contextengine.v1.BootstrapRequest.host:type_name -> contextengine.v1.HostInfo
-	39, // 2: contextengine.v1.BootstrapRequest.continues:type_name -> contextengine.v1.SessionRef
-	41, // 3: contextengine.v1.BootstrapRequest.history:type_name -> contextengine.v1.Message
-	42, // 4: contextengine.v1.BootstrapRequest.workspace_files:type_name -> contextengine.v1.WorkspaceFile
-	43, // 5: contextengine.v1.BootstrapRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
-	44, // 6: contextengine.v1.BootstrapResponse.engine:type_name -> contextengine.v1.EngineInfo
-	45, // 7: contextengine.v1.BootstrapResponse.stored:type_name -> contextengine.v1.StoredMessage
-	39, // 8: contextengine.v1.IngestRequest.session:type_name -> contextengine.v1.SessionRef
-	41, // 9: contextengine.v1.IngestRequest.message:type_name -> contextengine.v1.Message
-	45, // 10: contextengine.v1.IngestResponse.stored:type_name -> contextengine.v1.StoredMessage
-	39, // 11: contextengine.v1.IngestBatchRequest.session:type_name -> contextengine.v1.SessionRef
-	41, // 12: contextengine.v1.IngestBatchRequest.messages:type_name -> contextengine.v1.Message
-	45, // 13: contextengine.v1.IngestBatchResponse.stored:type_name -> contextengine.v1.StoredMessage
-	39, // 14: contextengine.v1.AfterTurnRequest.session:type_name -> contextengine.v1.SessionRef
-	41, // 15: contextengine.v1.AfterTurnRequest.messages:type_name -> contextengine.v1.Message
-	46, // 16: contextengine.v1.AfterTurnRequest.usage:type_name -> contextengine.v1.Usage
-	47, // 17: contextengine.v1.AfterTurnRequest.budget:type_name -> contextengine.v1.Budget
-	43, // 18: contextengine.v1.AfterTurnRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
-	48, // 19: contextengine.v1.AfterTurnRequest.prompt_cache:type_name -> contextengine.v1.PromptCache
+	40, // 0: contextengine.v1.BootstrapRequest.session:type_name -> contextengine.v1.SessionRef
+	41, // 1: contextengine.v1.BootstrapRequest.host:type_name -> contextengine.v1.HostInfo
+	40, // 2: contextengine.v1.BootstrapRequest.continues:type_name -> contextengine.v1.SessionRef
+	42, // 3: contextengine.v1.BootstrapRequest.history:type_name -> contextengine.v1.Message
+	43, // 4: contextengine.v1.BootstrapRequest.workspace_files:type_name -> contextengine.v1.WorkspaceFile
+	44, // 5: contextengine.v1.BootstrapRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
+	45, // 6: contextengine.v1.BootstrapResponse.engine:type_name -> contextengine.v1.EngineInfo
+	46, // 7: contextengine.v1.BootstrapResponse.stored:type_name -> contextengine.v1.StoredMessage
+	40, // 8: contextengine.v1.IngestRequest.session:type_name -> contextengine.v1.SessionRef
+	42, // 9: contextengine.v1.IngestRequest.message:type_name -> contextengine.v1.Message
+	46, // 10: contextengine.v1.IngestResponse.stored:type_name -> contextengine.v1.StoredMessage
+	40, // 11: contextengine.v1.IngestBatchRequest.session:type_name -> contextengine.v1.SessionRef
+	42, // 12: contextengine.v1.IngestBatchRequest.messages:type_name -> contextengine.v1.Message
+	46, // 13: contextengine.v1.IngestBatchResponse.stored:type_name -> contextengine.v1.StoredMessage
+	40, // 14: contextengine.v1.AfterTurnRequest.session:type_name -> contextengine.v1.SessionRef
+	42, // 15: contextengine.v1.AfterTurnRequest.messages:type_name -> contextengine.v1.Message
+	47, // 16: contextengine.v1.AfterTurnRequest.usage:type_name -> contextengine.v1.Usage
+	48, // 17: contextengine.v1.AfterTurnRequest.budget:type_name -> contextengine.v1.Budget
+	44, // 18: contextengine.v1.AfterTurnRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
+	49, // 19: contextengine.v1.AfterTurnRequest.prompt_cache:type_name -> contextengine.v1.PromptCache
 	0,  // 20: contextengine.v1.AfterTurnResponse.status:type_name -> contextengine.v1.AfterTurnResponse.Status
-	45, // 21: contextengine.v1.AfterTurnResponse.stored:type_name -> contextengine.v1.StoredMessage
-	49, // 22: contextengine.v1.AfterTurnResponse.job_wait:type_name -> google.protobuf.Duration
-	39, // 23: contextengine.v1.RecordHostChangeRequest.session:type_name -> contextengine.v1.SessionRef
-	34, // 24: contextengine.v1.RecordHostChangeRequest.rewind:type_name -> contextengine.v1.RecordHostChangeRequest.Rewind
-	35, // 25: contextengine.v1.RecordHostChangeRequest.compacted:type_name -> contextengine.v1.RecordHostChangeRequest.HostCompaction
-	36, // 26: contextengine.v1.RecordHostChangeRequest.native_compacted:type_name -> contextengine.v1.RecordHostChangeRequest.NativeCompaction
-	50, // 27: contextengine.v1.RecordHostChangeResponse.summary:type_name -> contextengine.v1.SummaryInfo
-	39, // 28: contextengine.v1.MaintainRequest.session:type_name -> contextengine.v1.SessionRef
-	51, // 29: contextengine.v1.MaintainRequest.lend:type_name -> contextengine.v1.AttachRequest.Hello
-	52, // 30: contextengine.v1.MaintainRequest.completions:type_name -> contextengine.v1.AttachRequest.Completion
-	49, // 31: contextengine.v1.MaintainRequest.wait:type_name -> google.protobuf.Duration
-	37, // 32: contextengine.v1.MaintainResponse.rewrites:type_name -> contextengine.v1.MaintainResponse.Rewrite
-	53, // 33: contextengine.v1.MaintainResponse.jobs:type_name -> contextengine.v1.AttachResponse.Job
-	54, // 34: contextengine.v1.MaintainResponse.receipts:type_name -> contextengine.v1.AttachResponse.Receipt
-	39, // 35: contextengine.v1.ReportUsageRequest.session:type_name -> contextengine.v1.SessionRef
-	46, // 36: contextengine.v1.ReportUsageRequest.usage:type_name -> contextengine.v1.Usage
-	38, // 37: contextengine.v1.ReportUsageRequest.overflow:type_name -> contextengine.v1.ReportUsageRequest.Overflow
-	39, // 38: contextengine.v1.UpdateModelRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 39: contextengine.v1.GetStatusRequest.session:type_name -> contextengine.v1.SessionRef
-	44, // 40: contextengine.v1.GetStatusResponse.engine:type_name -> contextengine.v1.EngineInfo
-	22, // 41: contextengine.v1.GetStatusResponse.engine_failure:type_name -> contextengine.v1.EngineFailure
-	46, // 42: contextengine.v1.GetStatusResponse.total_usage:type_name -> contextengine.v1.Usage
-	23, // 43: contextengine.v1.GetStatusResponse.jobs:type_name -> contextengine.v1.BackgroundJob
-	39, // 44: contextengine.v1.GetStatusResponse.continues:type_name -> contextengine.v1.SessionRef
-	55, // 45: contextengine.v1.GetStatusResponse.create_time:type_name -> google.protobuf.Timestamp
-	55, // 46: contextengine.v1.GetStatusResponse.update_time:type_name -> google.protobuf.Timestamp
-	40, // 47: contextengine.v1.GetStatusResponse.host:type_name -> contextengine.v1.HostInfo
-	21, // 48: contextengine.v1.GetStatusResponse.summarizers:type_name -> contextengine.v1.SummarizerStatus
-	56, // 49: contextengine.v1.GetStatusResponse.spawn:type_name -> contextengine.v1.SpawnStatus
-	20, // 50: contextengine.v1.GetStatusResponse.cost:type_name -> contextengine.v1.CostReport
-	20, // 51: contextengine.v1.GetStatusResponse.agent_cost:type_name -> contextengine.v1.CostReport
-	20, // 52: contextengine.v1.GetStatusResponse.tenant_cost:type_name -> contextengine.v1.CostReport
-	20, // 53: contextengine.v1.GetStatusResponse.agent_cost_by_model:type_name -> contextengine.v1.CostReport
-	19, // 54: contextengine.v1.GetStatusResponse.token_guard:type_name -> contextengine.v1.TokenGuardStatus
-	46, // 55: contextengine.v1.CostReport.usage:type_name -> contextengine.v1.Usage
-	55, // 56: contextengine.v1.SummarizerStatus.breaker_retry_time:type_name -> google.protobuf.Timestamp
-	55, // 57: contextengine.v1.EngineFailure.time:type_name -> google.protobuf.Timestamp
-	55, // 58: contextengine.v1.BackgroundJob.queue_time:type_name -> google.protobuf.Timestamp
-	39, // 59: contextengine.v1.ListToolsRequest.session:type_name -> contextengine.v1.SessionRef
-	57, // 60: contextengine.v1.ListToolsResponse.tools:type_name -> contextengine.v1.ToolDefinition
-	39, // 61: contextengine.v1.CallToolRequest.session:type_name -> contextengine.v1.SessionRef
-	57, // 62: contextengine.v1.CallToolRequest.tools:type_name -> contextengine.v1.ToolDefinition
-	39, // 63: contextengine.v1.ResetSessionRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 64: contextengine.v1.EndSessionRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 65: contextengine.v1.DisposeSessionRequest.session:type_name -> contextengine.v1.SessionRef
-	41, // 66: contextengine.v1.MaintainResponse.Rewrite.replacement:type_name -> contextengine.v1.Message
-	67, // [67:67] is the sub-list for method output_type
-	67, // [67:67] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	46, // 21: contextengine.v1.AfterTurnResponse.stored:type_name -> contextengine.v1.StoredMessage
+	50, // 22: contextengine.v1.AfterTurnResponse.job_wait:type_name -> google.protobuf.Duration
+	40, // 23: contextengine.v1.RecordHostChangeRequest.session:type_name -> contextengine.v1.SessionRef
+	35, // 24: contextengine.v1.RecordHostChangeRequest.rewind:type_name -> contextengine.v1.RecordHostChangeRequest.Rewind
+	36, // 25: contextengine.v1.RecordHostChangeRequest.compacted:type_name -> contextengine.v1.RecordHostChangeRequest.HostCompaction
+	37, // 26: contextengine.v1.RecordHostChangeRequest.native_compacted:type_name -> contextengine.v1.RecordHostChangeRequest.NativeCompaction
+	51, // 27: contextengine.v1.RecordHostChangeResponse.summary:type_name -> contextengine.v1.SummaryInfo
+	40, // 28: contextengine.v1.MaintainRequest.session:type_name -> contextengine.v1.SessionRef
+	52, // 29: contextengine.v1.MaintainRequest.lend:type_name -> contextengine.v1.AttachRequest.Hello
+	53, // 30: contextengine.v1.MaintainRequest.completions:type_name -> contextengine.v1.AttachRequest.Completion
+	50, // 31: contextengine.v1.MaintainRequest.wait:type_name -> google.protobuf.Duration
+	38, // 32: contextengine.v1.MaintainResponse.rewrites:type_name -> contextengine.v1.MaintainResponse.Rewrite
+	54, // 33: contextengine.v1.MaintainResponse.jobs:type_name -> contextengine.v1.AttachResponse.Job
+	55, // 34: contextengine.v1.MaintainResponse.receipts:type_name -> contextengine.v1.AttachResponse.Receipt
+	40, // 35: contextengine.v1.ReportUsageRequest.session:type_name -> contextengine.v1.SessionRef
+	47, // 36: contextengine.v1.ReportUsageRequest.usage:type_name -> contextengine.v1.Usage
+	39, // 37: contextengine.v1.ReportUsageRequest.overflow:type_name -> contextengine.v1.ReportUsageRequest.Overflow
+	40, // 38: contextengine.v1.UpdateModelRequest.session:type_name -> contextengine.v1.SessionRef
+	40, // 39: contextengine.v1.GetStatusRequest.session:type_name -> contextengine.v1.SessionRef
+	45, // 40: contextengine.v1.GetStatusResponse.engine:type_name -> contextengine.v1.EngineInfo
+	23, // 41: contextengine.v1.GetStatusResponse.engine_failure:type_name -> contextengine.v1.EngineFailure
+	47, // 42: contextengine.v1.GetStatusResponse.total_usage:type_name -> contextengine.v1.Usage
+	24, // 43: contextengine.v1.GetStatusResponse.jobs:type_name -> contextengine.v1.BackgroundJob
+	40, // 44: contextengine.v1.GetStatusResponse.continues:type_name -> contextengine.v1.SessionRef
+	56, // 45: contextengine.v1.GetStatusResponse.create_time:type_name -> google.protobuf.Timestamp
+	56, // 46: contextengine.v1.GetStatusResponse.update_time:type_name -> google.protobuf.Timestamp
+	41, // 47: contextengine.v1.GetStatusResponse.host:type_name -> contextengine.v1.HostInfo
+	22, // 48: contextengine.v1.GetStatusResponse.summarizers:type_name -> contextengine.v1.SummarizerStatus
+	57, // 49: contextengine.v1.GetStatusResponse.spawn:type_name -> contextengine.v1.SpawnStatus
+	21, // 50: contextengine.v1.GetStatusResponse.cost:type_name -> contextengine.v1.CostReport
+	21, // 51: contextengine.v1.GetStatusResponse.agent_cost:type_name -> contextengine.v1.CostReport
+	21, // 52: contextengine.v1.GetStatusResponse.tenant_cost:type_name -> contextengine.v1.CostReport
+	21, // 53: contextengine.v1.GetStatusResponse.agent_cost_by_model:type_name -> contextengine.v1.CostReport
+	20, // 54: contextengine.v1.GetStatusResponse.token_guard:type_name -> contextengine.v1.TokenGuardStatus
+	21, // 55: contextengine.v1.GetStatusResponse.execution_cost:type_name -> contextengine.v1.CostReport
+	19, // 56: contextengine.v1.GetStatusResponse.cost_by_channel:type_name -> contextengine.v1.ChannelCost
+	58, // 57: contextengine.v1.GetStatusResponse.tenant_usage:type_name -> contextengine.v1.TenantUsage
+	21, // 58: contextengine.v1.ChannelCost.cost:type_name -> contextengine.v1.CostReport
+	47, // 59: contextengine.v1.CostReport.usage:type_name -> contextengine.v1.Usage
+	56, // 60: contextengine.v1.SummarizerStatus.breaker_retry_time:type_name -> google.protobuf.Timestamp
+	56, // 61: contextengine.v1.EngineFailure.time:type_name -> google.protobuf.Timestamp
+	56, // 62: contextengine.v1.BackgroundJob.queue_time:type_name -> google.protobuf.Timestamp
+	40, // 63: contextengine.v1.ListToolsRequest.session:type_name -> contextengine.v1.SessionRef
+	59, // 64: contextengine.v1.ListToolsResponse.tools:type_name -> contextengine.v1.ToolDefinition
+	40, // 65: contextengine.v1.CallToolRequest.session:type_name -> contextengine.v1.SessionRef
+	59, // 66: contextengine.v1.CallToolRequest.tools:type_name -> contextengine.v1.ToolDefinition
+	40, // 67: contextengine.v1.ResetSessionRequest.session:type_name -> contextengine.v1.SessionRef
+	40, // 68: contextengine.v1.EndSessionRequest.session:type_name -> contextengine.v1.SessionRef
+	40, // 69: contextengine.v1.DisposeSessionRequest.session:type_name -> contextengine.v1.SessionRef
+	42, // 70: contextengine.v1.MaintainResponse.Rewrite.replacement:type_name -> contextengine.v1.Message
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_lifecycle_proto_init() }
@@ -3963,6 +4059,7 @@ func file_contextengine_v1_lifecycle_proto_init() {
 	file_contextengine_v1_engine_info_proto_init()
 	file_contextengine_v1_host_proto_init()
 	file_contextengine_v1_message_proto_init()
+	file_contextengine_v1_quota_proto_init()
 	file_contextengine_v1_runtime_proto_init()
 	file_contextengine_v1_subagent_proto_init()
 	file_contextengine_v1_lifecycle_proto_msgTypes[0].OneofWrappers = []any{}
@@ -3975,16 +4072,16 @@ func file_contextengine_v1_lifecycle_proto_init() {
 	file_contextengine_v1_lifecycle_proto_msgTypes[12].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[14].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[17].OneofWrappers = []any{}
-	file_contextengine_v1_lifecycle_proto_msgTypes[27].OneofWrappers = []any{}
-	file_contextengine_v1_lifecycle_proto_msgTypes[29].OneofWrappers = []any{}
-	file_contextengine_v1_lifecycle_proto_msgTypes[37].OneofWrappers = []any{}
+	file_contextengine_v1_lifecycle_proto_msgTypes[28].OneofWrappers = []any{}
+	file_contextengine_v1_lifecycle_proto_msgTypes[30].OneofWrappers = []any{}
+	file_contextengine_v1_lifecycle_proto_msgTypes[38].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contextengine_v1_lifecycle_proto_rawDesc), len(file_contextengine_v1_lifecycle_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

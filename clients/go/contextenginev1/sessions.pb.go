@@ -695,6 +695,7 @@ type ExportResponse struct {
 	//	*ExportResponse_Session
 	//	*ExportResponse_Message
 	//	*ExportResponse_Summary
+	//	*ExportResponse_End_
 	Kind          isExportResponse_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -764,6 +765,15 @@ func (x *ExportResponse) GetSummary() *ExportResponse_ExportedSummary {
 	return nil
 }
 
+func (x *ExportResponse) GetEnd() *ExportResponse_End {
+	if x != nil {
+		if x, ok := x.Kind.(*ExportResponse_End_); ok {
+			return x.End
+		}
+	}
+	return nil
+}
+
 type isExportResponse_Kind interface {
 	isExportResponse_Kind()
 }
@@ -783,11 +793,18 @@ type ExportResponse_Summary struct {
 	Summary *ExportResponse_ExportedSummary `protobuf:"bytes,3,opt,name=summary,proto3,oneof"`
 }
 
+type ExportResponse_End_ struct {
+	// Last: what came before it. An export without it, or whose parts are not these, is not whole.
+	End *ExportResponse_End `protobuf:"bytes,4,opt,name=end,proto3,oneof"`
+}
+
 func (*ExportResponse_Session) isExportResponse_Kind() {}
 
 func (*ExportResponse_Message) isExportResponse_Kind() {}
 
 func (*ExportResponse_Summary) isExportResponse_Kind() {}
+
+func (*ExportResponse_End_) isExportResponse_Kind() {}
 
 // What to erase.
 type DeleteRequest struct {
@@ -1165,7 +1182,10 @@ type ImportRequest_Header struct {
 	// Its model. Empty: unknown.
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
 	// Its provider. Empty: unknown.
-	Provider      string `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
+	Provider string `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
+	// How many messages follow. A stream with another number is refused, and nothing of it is stored. Absent: as many as
+	// come. The shipped Python client says it.
+	MessageCount  *int64 `protobuf:"varint,4,opt,name=message_count,json=messageCount,proto3,oneof" json:"message_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1221,6 +1241,77 @@ func (x *ImportRequest_Header) GetProvider() string {
 	return ""
 }
 
+func (x *ImportRequest_Header) GetMessageCount() int64 {
+	if x != nil && x.MessageCount != nil {
+		return *x.MessageCount
+	}
+	return 0
+}
+
+// How much an export holds.
+type ExportResponse_End struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its messages.
+	MessageCount int64 `protobuf:"varint,1,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
+	// Its summaries.
+	SummaryCount int64 `protobuf:"varint,2,opt,name=summary_count,json=summaryCount,proto3" json:"summary_count,omitempty"`
+	// SHA-256 over the content hashes of its messages, in order.
+	MessagesSha256 []byte `protobuf:"bytes,3,opt,name=messages_sha256,json=messagesSha256,proto3" json:"messages_sha256,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ExportResponse_End) Reset() {
+	*x = ExportResponse_End{}
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportResponse_End) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportResponse_End) ProtoMessage() {}
+
+func (x *ExportResponse_End) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportResponse_End.ProtoReflect.Descriptor instead.
+func (*ExportResponse_End) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_sessions_proto_rawDescGZIP(), []int{8, 0}
+}
+
+func (x *ExportResponse_End) GetMessageCount() int64 {
+	if x != nil {
+		return x.MessageCount
+	}
+	return 0
+}
+
+func (x *ExportResponse_End) GetSummaryCount() int64 {
+	if x != nil {
+		return x.SummaryCount
+	}
+	return 0
+}
+
+func (x *ExportResponse_End) GetMessagesSha256() []byte {
+	if x != nil {
+		return x.MessagesSha256
+	}
+	return nil
+}
+
 // A stored message.
 type ExportResponse_ExportedMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1247,7 +1338,7 @@ type ExportResponse_ExportedMessage struct {
 
 func (x *ExportResponse_ExportedMessage) Reset() {
 	*x = ExportResponse_ExportedMessage{}
-	mi := &file_contextengine_v1_sessions_proto_msgTypes[14]
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1350,7 @@ func (x *ExportResponse_ExportedMessage) String() string {
 func (*ExportResponse_ExportedMessage) ProtoMessage() {}
 
 func (x *ExportResponse_ExportedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_sessions_proto_msgTypes[14]
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1363,7 @@ func (x *ExportResponse_ExportedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse_ExportedMessage.ProtoReflect.Descriptor instead.
 func (*ExportResponse_ExportedMessage) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_sessions_proto_rawDescGZIP(), []int{8, 0}
+	return file_contextengine_v1_sessions_proto_rawDescGZIP(), []int{8, 1}
 }
 
 func (x *ExportResponse_ExportedMessage) GetSequence() int64 {
@@ -1347,7 +1438,7 @@ type ExportResponse_ExportedSummary struct {
 
 func (x *ExportResponse_ExportedSummary) Reset() {
 	*x = ExportResponse_ExportedSummary{}
-	mi := &file_contextengine_v1_sessions_proto_msgTypes[15]
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1359,7 +1450,7 @@ func (x *ExportResponse_ExportedSummary) String() string {
 func (*ExportResponse_ExportedSummary) ProtoMessage() {}
 
 func (x *ExportResponse_ExportedSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_sessions_proto_msgTypes[15]
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,7 +1463,7 @@ func (x *ExportResponse_ExportedSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse_ExportedSummary.ProtoReflect.Descriptor instead.
 func (*ExportResponse_ExportedSummary) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_sessions_proto_rawDescGZIP(), []int{8, 1}
+	return file_contextengine_v1_sessions_proto_rawDescGZIP(), []int{8, 2}
 }
 
 func (x *ExportResponse_ExportedSummary) GetInfo() *SummaryInfo {
@@ -1415,7 +1506,7 @@ type DeleteRequest_Everything struct {
 
 func (x *DeleteRequest_Everything) Reset() {
 	*x = DeleteRequest_Everything{}
-	mi := &file_contextengine_v1_sessions_proto_msgTypes[16]
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1518,7 @@ func (x *DeleteRequest_Everything) String() string {
 func (*DeleteRequest_Everything) ProtoMessage() {}
 
 func (x *DeleteRequest_Everything) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_sessions_proto_msgTypes[16]
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,14 +1599,16 @@ const file_contextengine_v1_sessions_proto_rawDesc = "" +
 	"\x12SessionsGetRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\"N\n" +
 	"\x13SessionsGetResponse\x127\n" +
-	"\asession\x18\x01 \x01(\v2\x1d.contextengine.v1.SessionInfoR\asession\"\x84\x02\n" +
+	"\asession\x18\x01 \x01(\v2\x1d.contextengine.v1.SessionInfoR\asession\"\xc1\x02\n" +
 	"\rImportRequest\x12@\n" +
 	"\x06header\x18\x01 \x01(\v2&.contextengine.v1.ImportRequest.HeaderH\x00R\x06header\x125\n" +
-	"\amessage\x18\x02 \x01(\v2\x19.contextengine.v1.MessageH\x00R\amessage\x1ar\n" +
+	"\amessage\x18\x02 \x01(\v2\x19.contextengine.v1.MessageH\x00R\amessage\x1a\xae\x01\n" +
 	"\x06Header\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1a\n" +
-	"\bprovider\x18\x03 \x01(\tR\bproviderB\x06\n" +
+	"\bprovider\x18\x03 \x01(\tR\bprovider\x12(\n" +
+	"\rmessage_count\x18\x04 \x01(\x03H\x00R\fmessageCount\x88\x01\x01B\x10\n" +
+	"\x0e_message_countB\x06\n" +
 	"\x04kind\"\xaf\x01\n" +
 	"\x0eImportResponse\x12\x1d\n" +
 	"\n" +
@@ -1529,11 +1622,16 @@ const file_contextengine_v1_sessions_proto_rawDesc = "" +
 	"\x0eas_of_revision\x18\x02 \x01(\x03H\x00R\fasOfRevision\x88\x01\x01\x12'\n" +
 	"\x0finclude_retired\x18\x03 \x01(\bR\x0eincludeRetired\x12*\n" +
 	"\x11at_least_revision\x18\x04 \x01(\x03R\x0fatLeastRevisionB\x11\n" +
-	"\x0f_as_of_revision\"\xa4\x05\n" +
+	"\x0f_as_of_revision\"\xd8\x06\n" +
 	"\x0eExportResponse\x129\n" +
 	"\asession\x18\x01 \x01(\v2\x1d.contextengine.v1.SessionInfoH\x00R\asession\x12L\n" +
 	"\amessage\x18\x02 \x01(\v20.contextengine.v1.ExportResponse.ExportedMessageH\x00R\amessage\x12L\n" +
-	"\asummary\x18\x03 \x01(\v20.contextengine.v1.ExportResponse.ExportedSummaryH\x00R\asummary\x1a\xbe\x02\n" +
+	"\asummary\x18\x03 \x01(\v20.contextengine.v1.ExportResponse.ExportedSummaryH\x00R\asummary\x128\n" +
+	"\x03end\x18\x04 \x01(\v2$.contextengine.v1.ExportResponse.EndH\x00R\x03end\x1ax\n" +
+	"\x03End\x12#\n" +
+	"\rmessage_count\x18\x01 \x01(\x03R\fmessageCount\x12#\n" +
+	"\rsummary_count\x18\x02 \x01(\x03R\fsummaryCount\x12'\n" +
+	"\x0fmessages_sha256\x18\x03 \x01(\fR\x0emessagesSha256\x1a\xbe\x02\n" +
 	"\x0fExportedMessage\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x123\n" +
 	"\amessage\x18\x02 \x01(\v2\x19.contextengine.v1.MessageR\amessage\x12\x16\n" +
@@ -1614,7 +1712,7 @@ func file_contextengine_v1_sessions_proto_rawDescGZIP() []byte {
 	return file_contextengine_v1_sessions_proto_rawDescData
 }
 
-var file_contextengine_v1_sessions_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_contextengine_v1_sessions_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_contextengine_v1_sessions_proto_goTypes = []any{
 	(*SessionInfo)(nil),                    // 0: contextengine.v1.SessionInfo
 	(*SessionsListRequest)(nil),            // 1: contextengine.v1.SessionsListRequest
@@ -1630,54 +1728,56 @@ var file_contextengine_v1_sessions_proto_goTypes = []any{
 	(*WatchRequest)(nil),                   // 11: contextengine.v1.WatchRequest
 	(*WatchResponse)(nil),                  // 12: contextengine.v1.WatchResponse
 	(*ImportRequest_Header)(nil),           // 13: contextengine.v1.ImportRequest.Header
-	(*ExportResponse_ExportedMessage)(nil), // 14: contextengine.v1.ExportResponse.ExportedMessage
-	(*ExportResponse_ExportedSummary)(nil), // 15: contextengine.v1.ExportResponse.ExportedSummary
-	(*DeleteRequest_Everything)(nil),       // 16: contextengine.v1.DeleteRequest.Everything
-	nil,                                    // 17: contextengine.v1.WatchResponse.CountsEntry
-	nil,                                    // 18: contextengine.v1.WatchResponse.AttributesEntry
-	(*timestamppb.Timestamp)(nil),          // 19: google.protobuf.Timestamp
-	(*SessionRef)(nil),                     // 20: contextengine.v1.SessionRef
-	(*Message)(nil),                        // 21: contextengine.v1.Message
-	(*SummaryInfo)(nil),                    // 22: contextengine.v1.SummaryInfo
+	(*ExportResponse_End)(nil),             // 14: contextengine.v1.ExportResponse.End
+	(*ExportResponse_ExportedMessage)(nil), // 15: contextengine.v1.ExportResponse.ExportedMessage
+	(*ExportResponse_ExportedSummary)(nil), // 16: contextengine.v1.ExportResponse.ExportedSummary
+	(*DeleteRequest_Everything)(nil),       // 17: contextengine.v1.DeleteRequest.Everything
+	nil,                                    // 18: contextengine.v1.WatchResponse.CountsEntry
+	nil,                                    // 19: contextengine.v1.WatchResponse.AttributesEntry
+	(*timestamppb.Timestamp)(nil),          // 20: google.protobuf.Timestamp
+	(*SessionRef)(nil),                     // 21: contextengine.v1.SessionRef
+	(*Message)(nil),                        // 22: contextengine.v1.Message
+	(*SummaryInfo)(nil),                    // 23: contextengine.v1.SummaryInfo
 }
 var file_contextengine_v1_sessions_proto_depIdxs = []int32{
-	19, // 0: contextengine.v1.SessionInfo.create_time:type_name -> google.protobuf.Timestamp
-	19, // 1: contextengine.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	20, // 2: contextengine.v1.SessionInfo.continues:type_name -> contextengine.v1.SessionRef
+	20, // 0: contextengine.v1.SessionInfo.create_time:type_name -> google.protobuf.Timestamp
+	20, // 1: contextengine.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	21, // 2: contextengine.v1.SessionInfo.continues:type_name -> contextengine.v1.SessionRef
 	0,  // 3: contextengine.v1.SessionsListResponse.sessions:type_name -> contextengine.v1.SessionInfo
-	20, // 4: contextengine.v1.SessionsGetRequest.session:type_name -> contextengine.v1.SessionRef
+	21, // 4: contextengine.v1.SessionsGetRequest.session:type_name -> contextengine.v1.SessionRef
 	0,  // 5: contextengine.v1.SessionsGetResponse.session:type_name -> contextengine.v1.SessionInfo
 	13, // 6: contextengine.v1.ImportRequest.header:type_name -> contextengine.v1.ImportRequest.Header
-	21, // 7: contextengine.v1.ImportRequest.message:type_name -> contextengine.v1.Message
-	20, // 8: contextengine.v1.ExportRequest.session:type_name -> contextengine.v1.SessionRef
+	22, // 7: contextengine.v1.ImportRequest.message:type_name -> contextengine.v1.Message
+	21, // 8: contextengine.v1.ExportRequest.session:type_name -> contextengine.v1.SessionRef
 	0,  // 9: contextengine.v1.ExportResponse.session:type_name -> contextengine.v1.SessionInfo
-	14, // 10: contextengine.v1.ExportResponse.message:type_name -> contextengine.v1.ExportResponse.ExportedMessage
-	15, // 11: contextengine.v1.ExportResponse.summary:type_name -> contextengine.v1.ExportResponse.ExportedSummary
-	20, // 12: contextengine.v1.DeleteRequest.session:type_name -> contextengine.v1.SessionRef
-	16, // 13: contextengine.v1.DeleteRequest.everything_of:type_name -> contextengine.v1.DeleteRequest.Everything
-	19, // 14: contextengine.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	17, // 15: contextengine.v1.WatchResponse.counts:type_name -> contextengine.v1.WatchResponse.CountsEntry
-	18, // 16: contextengine.v1.WatchResponse.attributes:type_name -> contextengine.v1.WatchResponse.AttributesEntry
-	20, // 17: contextengine.v1.ImportRequest.Header.session:type_name -> contextengine.v1.SessionRef
-	21, // 18: contextengine.v1.ExportResponse.ExportedMessage.message:type_name -> contextengine.v1.Message
-	22, // 19: contextengine.v1.ExportResponse.ExportedSummary.info:type_name -> contextengine.v1.SummaryInfo
-	1,  // 20: contextengine.v1.Sessions.List:input_type -> contextengine.v1.SessionsListRequest
-	3,  // 21: contextengine.v1.Sessions.Get:input_type -> contextengine.v1.SessionsGetRequest
-	5,  // 22: contextengine.v1.Sessions.Import:input_type -> contextengine.v1.ImportRequest
-	7,  // 23: contextengine.v1.Sessions.Export:input_type -> contextengine.v1.ExportRequest
-	9,  // 24: contextengine.v1.Sessions.Delete:input_type -> contextengine.v1.DeleteRequest
-	11, // 25: contextengine.v1.Sessions.Watch:input_type -> contextengine.v1.WatchRequest
-	2,  // 26: contextengine.v1.Sessions.List:output_type -> contextengine.v1.SessionsListResponse
-	4,  // 27: contextengine.v1.Sessions.Get:output_type -> contextengine.v1.SessionsGetResponse
-	6,  // 28: contextengine.v1.Sessions.Import:output_type -> contextengine.v1.ImportResponse
-	8,  // 29: contextengine.v1.Sessions.Export:output_type -> contextengine.v1.ExportResponse
-	10, // 30: contextengine.v1.Sessions.Delete:output_type -> contextengine.v1.DeleteResponse
-	12, // 31: contextengine.v1.Sessions.Watch:output_type -> contextengine.v1.WatchResponse
-	26, // [26:32] is the sub-list for method output_type
-	20, // [20:26] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	15, // 10: contextengine.v1.ExportResponse.message:type_name -> contextengine.v1.ExportResponse.ExportedMessage
+	16, // 11: contextengine.v1.ExportResponse.summary:type_name -> contextengine.v1.ExportResponse.ExportedSummary
+	14, // 12: contextengine.v1.ExportResponse.end:type_name -> contextengine.v1.ExportResponse.End
+	21, // 13: contextengine.v1.DeleteRequest.session:type_name -> contextengine.v1.SessionRef
+	17, // 14: contextengine.v1.DeleteRequest.everything_of:type_name -> contextengine.v1.DeleteRequest.Everything
+	20, // 15: contextengine.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	18, // 16: contextengine.v1.WatchResponse.counts:type_name -> contextengine.v1.WatchResponse.CountsEntry
+	19, // 17: contextengine.v1.WatchResponse.attributes:type_name -> contextengine.v1.WatchResponse.AttributesEntry
+	21, // 18: contextengine.v1.ImportRequest.Header.session:type_name -> contextengine.v1.SessionRef
+	22, // 19: contextengine.v1.ExportResponse.ExportedMessage.message:type_name -> contextengine.v1.Message
+	23, // 20: contextengine.v1.ExportResponse.ExportedSummary.info:type_name -> contextengine.v1.SummaryInfo
+	1,  // 21: contextengine.v1.Sessions.List:input_type -> contextengine.v1.SessionsListRequest
+	3,  // 22: contextengine.v1.Sessions.Get:input_type -> contextengine.v1.SessionsGetRequest
+	5,  // 23: contextengine.v1.Sessions.Import:input_type -> contextengine.v1.ImportRequest
+	7,  // 24: contextengine.v1.Sessions.Export:input_type -> contextengine.v1.ExportRequest
+	9,  // 25: contextengine.v1.Sessions.Delete:input_type -> contextengine.v1.DeleteRequest
+	11, // 26: contextengine.v1.Sessions.Watch:input_type -> contextengine.v1.WatchRequest
+	2,  // 27: contextengine.v1.Sessions.List:output_type -> contextengine.v1.SessionsListResponse
+	4,  // 28: contextengine.v1.Sessions.Get:output_type -> contextengine.v1.SessionsGetResponse
+	6,  // 29: contextengine.v1.Sessions.Import:output_type -> contextengine.v1.ImportResponse
+	8,  // 30: contextengine.v1.Sessions.Export:output_type -> contextengine.v1.ExportResponse
+	10, // 31: contextengine.v1.Sessions.Delete:output_type -> contextengine.v1.DeleteResponse
+	12, // 32: contextengine.v1.Sessions.Watch:output_type -> contextengine.v1.WatchResponse
+	27, // [27:33] is the sub-list for method output_type
+	21, // [21:27] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_sessions_proto_init() }
@@ -1695,15 +1795,17 @@ func file_contextengine_v1_sessions_proto_init() {
 		(*ExportResponse_Session)(nil),
 		(*ExportResponse_Message)(nil),
 		(*ExportResponse_Summary)(nil),
+		(*ExportResponse_End_)(nil),
 	}
 	file_contextengine_v1_sessions_proto_msgTypes[9].OneofWrappers = []any{}
+	file_contextengine_v1_sessions_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contextengine_v1_sessions_proto_rawDesc), len(file_contextengine_v1_sessions_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

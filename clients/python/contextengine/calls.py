@@ -98,6 +98,8 @@ ENGINES_LIST = Call("Engines", "List", t.EnginesListRequest, t.EnginesListRespon
 ENGINES_GET = Call("Engines", "Get", t.EnginesGetRequest, t.EnginesGetResponse)
 DOCTOR = Call("Engines", "Doctor", t.DoctorRequest, t.DoctorResponse, LONG)
 ASSIGN = Call("Engines", "Assign", t.AssignRequest, t.AssignResponse)
+LIST_QUOTAS = Call("Engines", "ListQuotas", t.ListQuotasRequest, t.ListQuotasResponse)
+SET_QUOTA = Call("Engines", "SetQuota", t.SetQuotaRequest, t.SetQuotaResponse)
 
 SEARCH = Call("Recall", "Search", t.SearchRequest, t.SearchResponse, LONG)
 INSPECT = Call("Recall", "Inspect", t.InspectRequest, t.InspectResponse)

@@ -260,6 +260,14 @@ class Engines(_Service):
         """Chooses an engine or an option for a tenant, an agent or a session. Operators only."""
         return self._connection.unary(calls.ASSIGN, **more)
 
+    def list_quotas(self, **more: Unpack[fields.ListQuotas]) -> t.ListQuotasResponse:
+        """Lists what tenants may hold of the server at once, and what they hold. Operators only."""
+        return self._connection.unary(calls.LIST_QUOTAS, **more)
+
+    def set_quota(self, tenant: str, **more: Unpack[fields.SetQuota]) -> t.SetQuotaResponse:
+        """Stores a quota of a tenant, or removes it. The server's owner only."""
+        return self._connection.unary(calls.SET_QUOTA, tenant=tenant, **more)
+
 
 class Recall(_Service):
     """Finds and brings back what an assembly does not show."""

@@ -113,6 +113,7 @@ class Compact(Guarded, total=False):
     runtime_settings: t.RuntimeSettings
     trigger: str
     redo: bool
+    memory_context: str
 
 
 class CommitCompaction(Call, total=False):
@@ -237,10 +238,11 @@ class SessionsList(Call, total=False):
 
 
 class Import(Call, total=False):
-    """Of ImportRequest.Header."""
+    """Of ImportRequest.Header. `message_count` is what is sent where it is absent."""
 
     model: str
     provider: str
+    message_count: int
 
 
 class Export(Read, total=False):
@@ -294,6 +296,19 @@ class Assign(Write, total=False):
     options_json: bytes
     clear: bool
     match: t.SessionMatch
+
+
+class ListQuotas(Call, total=False):
+    """Of ListQuotasRequest."""
+
+    tenant: str
+
+
+class SetQuota(Write, total=False):
+    """Of SetQuotaRequest: one of `quota` and `clear`."""
+
+    quota: t.Quota
+    clear: bool
 
 
 class Search(Read, Spawned, total=False):

@@ -39,8 +39,9 @@ def import_requests(
 ) -> list[ImportRequest]:
     """The stream of an import. A list, so that an error of `messages` is raised before anything is
     sent."""
-    first = ImportRequest(header=build(ImportRequest.Header, {"session": session, **header}))
-    return [first, *(ImportRequest(message=message) for message in messages)]
+    rest = [ImportRequest(message=message) for message in messages]
+    named = {"session": session, "message_count": len(rest), **header}
+    return [ImportRequest(header=build(ImportRequest.Header, named)), *rest]
 
 
 def _culprit(kind: type[ProtoMessage], fields: Mapping[str, object]) -> str:

@@ -15,6 +15,7 @@ from contextengine_proto.v1.host_pb2 import *
 from contextengine_proto.v1.lifecycle_pb2 import *
 from contextengine_proto.v1.message_pb2 import *
 from contextengine_proto.v1.projection_pb2 import *
+from contextengine_proto.v1.quota_pb2 import *
 from contextengine_proto.v1.recall_pb2 import *
 from contextengine_proto.v1.runtime_pb2 import *
 from contextengine_proto.v1.sessions_pb2 import *

@@ -157,6 +157,10 @@ rpcs! {
     ASSIGN: "Engines" "Assign" QUICK true AssignRequest AssignResponse {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
+    LIST_QUOTAS: "Engines" "ListQuotas" QUICK true ListQuotasRequest ListQuotasResponse {}
+    SET_QUOTA: "Engines" "SetQuota" QUICK true SetQuotaRequest SetQuotaResponse {
+        fn set_ids(&mut self) { fill(&mut self.request_id); }
+    }
     SEARCH: "Recall" "Search" LONG true SearchRequest SearchResponse {}
     INSPECT: "Recall" "Inspect" QUICK true InspectRequest InspectResponse {}
     EXPAND: "Recall" "Expand" LONG true ExpandRequest ExpandResponse {}

@@ -10,6 +10,7 @@ export * from "./gen/contextengine/v1/host_pb.js";
 export * from "./gen/contextengine/v1/lifecycle_pb.js";
 export * from "./gen/contextengine/v1/message_pb.js";
 export * from "./gen/contextengine/v1/projection_pb.js";
+export * from "./gen/contextengine/v1/quota_pb.js";
 export * from "./gen/contextengine/v1/recall_pb.js";
 export * from "./gen/contextengine/v1/runtime_pb.js";
 export * from "./gen/contextengine/v1/sessions_pb.js";

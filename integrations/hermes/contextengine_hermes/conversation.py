@@ -115,7 +115,14 @@ class Conversation:
         return self._client.should_compact(self.ref, live=live, preflight=True, timeout=TELL_S)
 
     def compact(
-        self, rows: Sequence[Row], *, tokens: int | None, room: int, focus: str, force: bool
+        self,
+        rows: Sequence[Row],
+        *,
+        tokens: int | None,
+        room: int,
+        focus: str,
+        force: bool,
+        memory_context: str = "",
     ) -> Compacted:
         """The list after a compaction, which is kept once Hermes goes on with it. Stores what is
         not stored yet. room: tokens that the list may have; 0: what the window leaves. Raises
@@ -128,6 +135,7 @@ class Conversation:
             "propose_only": True,
             "return_list": True,
             "focus": focus[:MOST_FOCUS],
+            "memory_context": memory_context,
             "force": force,
             "timeout": COMPACT_S,
         }

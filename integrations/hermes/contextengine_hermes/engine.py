@@ -200,6 +200,7 @@ class ContextengineEngine(ContextEngine):
                 room=int(self.threshold_tokens * SHOWN),
                 focus=focus_topic or "",
                 force=force,
+                memory_context=memory_context,
             )
         except TROUBLE as error:
             _log.warning("contextengine: nothing was compacted: %s", error)

@@ -13,6 +13,7 @@ from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.compaction.proposal import ProposalOutcome
 from contextengine_server.context.budget import in_model
 from contextengine_server.errors import ContradictoryFields, InvalidField
+from contextengine_server.summarize.request import Steering
 from contextengine_server.wire.slots import item_of, summary_info
 
 
@@ -108,7 +109,7 @@ def _wanted(request: pb.CompactRequest, live: LiveList | None) -> CompactCall:
         force=request.force,
         to_threshold=request.target == pb.COMPACTION_TARGET_THRESHOLD,
         measured=optional_tokens(request, "current_token_count"),
-        focus=request.focus,
+        steering=Steering(request.focus, request.memory_context),
         live=live,
         propose_only=request.propose_only,
         return_list=request.return_list,

@@ -50,6 +50,7 @@ from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.errors import ContradictoryFields, InvalidField
+from contextengine_server.fairness.usage import Uses
 from contextengine_server.memory.prompt import NO_MEMORY
 from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
 from contextengine_server.session.assembly.whereabouts import NOTHING_SAID
@@ -63,9 +64,13 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
     """The calls of a turn, beside those that the other parts serve."""
 
     def __init__(
-        self, commands: ContextEngineCommands, limits: ReadLimits, projector: Projector
+        self,
+        commands: ContextEngineCommands,
+        limits: ReadLimits,
+        projector: Projector,
+        uses: Uses,
     ) -> None:
-        self.commands, self.limits, self.projector = commands, limits, projector
+        self.commands, self.limits, self.projector, self.uses = commands, limits, projector, uses
 
     async def bootstrap(self, request: life.BootstrapRequest, call: Call) -> life.BootstrapResponse:
         """Introduces a host and a session to each other."""

@@ -6,17 +6,27 @@ from collections.abc import Iterator
 from typing import Any
 
 import orjson
+from msgspec import to_builtins
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from contextengine_proto.v1 import engines_pb2 as pb
 from contextengine_proto.v1 import message_pb2
+from contextengine_proto.v1 import quota_pb2 as quotas_pb
 from contextengine_server.api import replies
 from contextengine_server.api.messages import ref_of, request_id
-from contextengine_server.api.pipeline.auth import Caller, CallerRole, authorize
+from contextengine_server.api.pipeline.audit import quota_set
+from contextengine_server.api.pipeline.auth import (
+    Caller,
+    CallerRole,
+    authorize,
+    authorize_owner,
+)
 from contextengine_server.api.pipeline.call import Call
+from contextengine_server.api.quotas import quota_in, tenant_in, tenant_quota
 from contextengine_server.api.requests import not_negative
 from contextengine_server.commands.engines.list import EngineStatus
+from contextengine_server.commands.engines.quotas import use_check
 from contextengine_server.commands.engines.scope import scope_of
 from contextengine_server.commands.services import EnginesCommands
 from contextengine_server.config.policy import GROUP
@@ -24,7 +34,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.engines.catalogue import Refused
 from contextengine_server.engines.patterns import SessionPattern, literal
 from contextengine_server.errors import ContradictoryFields, InvalidField
-from contextengine_server.health.checks import Check, healthy
+from contextengine_server.health.checks import Check, for_runtimes, healthy
 from contextengine_server.session.address import Addresses
 
 MAX_OPTIONS_BYTES = 64 * 1024
@@ -77,7 +87,15 @@ class EnginesService:
             clear_failures=request.clear_failures,
             operator=operator,
         )
+        use = [self._use_check(call.caller)]
+        checks = [*checks, *(use if operator else for_runtimes(use))]
         return pb.DoctorResponse(ok=healthy(checks), checks=[_check(check) for check in checks])
+
+    def _use_check(self, caller: Caller) -> Check:
+        """What an operator's tenant holds; for the server's owner, the tenants that hold the
+        most."""
+        tenants = self._commands.tenants
+        return use_check(tenants.all() if caller.owner else [tenants.standing(caller.tenant)])
 
     async def assign(self, request: pb.AssignRequest, call: Call) -> pb.AssignResponse:
         """Chooses an engine or options for a tenant, an agent, a session, or sessions by pattern.
@@ -107,6 +125,30 @@ class EnginesService:
         return pb.AssignResponse(
             engine=replies.engine_info(selected.engine), source=selected.source
         )
+
+    async def list_quotas(
+        self, request: quotas_pb.ListQuotasRequest, call: Call
+    ) -> quotas_pb.ListQuotasResponse:
+        """Lists what tenants may hold and what they hold. Operators only; of other tenants than
+        their own, the server's owner."""
+        caller, tenants = call.caller, self._commands.tenants
+        if not request.tenant and caller.owner:
+            return quotas_pb.ListQuotasResponse(tenants=map(tenant_quota, tenants.all()))
+        tenant = tenant_in(request.tenant or caller.tenant)
+        if tenant != caller.tenant:
+            authorize_owner(caller, call.rpc.method)
+        return quotas_pb.ListQuotasResponse(tenants=[tenant_quota(tenants.standing(tenant))])
+
+    async def set_quota(
+        self, request: quotas_pb.SetQuotaRequest, call: Call
+    ) -> quotas_pb.SetQuotaResponse:
+        """Stores a quota of a tenant, or removes it. The server's owner only."""
+        authorize_owner(call.caller, call.rpc.method)
+        request_id(request.request_id)
+        tenant, quota = tenant_in(request.tenant), quota_in(request)
+        standing = await self._commands.tenants.put(tenant, quota)
+        quota_set(call, tenant, {} if quota is None else to_builtins(quota))
+        return quotas_pb.SetQuotaResponse(tenant=tenant_quota(standing))
 
     async def _scope(self, tenant: str, ref: message_pb2.SessionRef, field: str) -> Scope:
         """A tenant, one of its agents, or a session of that agent."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import replies
 from contextengine_server.api.messages import ref_of, request_id
+from contextengine_server.api.pipeline.auth import CallerRole
 from contextengine_server.api.pipeline.call import Call
+from contextengine_server.api.quotas import tenant_usage
 from contextengine_server.api.requests import not_negative, request_in, required
 from contextengine_server.api.runtime import (
     completion_of,
@@ -24,6 +26,7 @@ from contextengine_server.commands.lifecycle.record_host_change import (
 )
 from contextengine_server.commands.named_message import Named, Place
 from contextengine_server.errors import ContradictoryFields, InvalidField
+from contextengine_server.fairness.usage import Uses
 from contextengine_server.runtime.errands import JobResult, Lent, Visit
 from contextengine_server.session.receipt import request_of
 
@@ -38,6 +41,7 @@ class LifecycleCalls:
     """How a session is, what its host did to it, and how it ends."""
 
     commands: ContextEngineCommands
+    uses: Uses
 
     async def record_host_change(
         self, request: life.RecordHostChangeRequest, call: Call
@@ -83,7 +87,10 @@ class LifecycleCalls:
             at_least,
             sized=request.with_disk_bytes,
         )
-        return status_reply(status, call.caller)
+        said = status_reply(status, call.caller)
+        if call.caller.role is CallerRole.OPERATOR:
+            said.tenant_usage.CopyFrom(tenant_usage(self.uses.of(call.caller.tenant)))
+        return said
 
     async def reset_session(
         self, request: life.ResetSessionRequest, call: Call

@@ -9,7 +9,6 @@ from google.protobuf.message import Message
 
 from contextengine_proto.v1 import assemble_pb2, budget_pb2, host_pb2, lifecycle_pb2, message_pb2
 from contextengine_server.api.messages import request_id
-from contextengine_server.api.overflow import limit_in
 from contextengine_server.commands.turn.bootstrap import HostFacts
 from contextengine_server.context.budget import ModelTokens
 from contextengine_server.errors import ContradictoryFields, InvalidField
@@ -26,6 +25,7 @@ from contextengine_server.session.usage.escalation import stopped_for_length
 from contextengine_server.telemetry.tracing import Trace
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.message import check_parts, texts_of
+from contextengine_server.wire.overflow import limit_in
 
 MAX_SECTIONS = 32
 MAX_SECTION_BYTES = 16_384

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import AsyncIterator, Sequence
+from hashlib import sha256
 
 import orjson
 
@@ -90,6 +91,12 @@ class SessionsService:
             raise InvalidField(
                 "header", "is required: the stream ended before the session was named"
             )
+        if header.HasField("message_count") and header.message_count != len(messages):
+            raise InvalidField(
+                "header.message_count",
+                f"is {header.message_count}, and {len(messages)} messages came: the stream is not"
+                " whole; send it again",
+            )
         said = Introduction(
             model=request_id(header.model, "header.model"),
             provider=request_id(header.provider, "header.provider"),
@@ -125,14 +132,25 @@ class SessionsService:
             at_least_revision=not_negative(request.at_least_revision, "at_least_revision"),
         )
         yield pb.ExportResponse(session=_info(done.session))
+        count, seen = 0, sha256()
         async for scope, row in done.messages():
             yield pb.ExportResponse(message=_exported(done.session.head, scope, row))
-        for summary in as_shown(await done.summaries()):
+            count += 1
+            seen.update(row.content_hash)
+        summaries = as_shown(await done.summaries())
+        for summary in summaries:
             yield pb.ExportResponse(
                 summary=pb.ExportResponse.ExportedSummary(
                     info=summary_info(summary), text=summary.text, corrupt=not intact(summary)
                 )
             )
+        yield pb.ExportResponse(
+            end=pb.ExportResponse.End(
+                message_count=count,
+                summary_count=len(summaries),
+                messages_sha256=seen.digest(),
+            )
+        )
 
     async def delete(self, request: pb.DeleteRequest, call: Call) -> pb.DeleteResponse:
         """Erases a session and everything derived from it, or a part of an agent or tenant."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import orjson
+from msgspec import structs
 
 from contextengine_proto.v1 import host_pb2, message_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as pb
@@ -15,8 +16,8 @@ from contextengine_server.commands.compaction.should_compact import awaits_usage
 from contextengine_server.commands.lifecycle.get_status import SessionStatus, SummarizerState
 from contextengine_server.compaction.model_failure import goes_by_attempts
 from contextengine_server.context.budget import in_model
-from contextengine_server.session.state import UsageFacts
-from contextengine_server.session.usage.guard import GuardUse
+from contextengine_server.session.state import SessionState, Spending, UsageFacts
+from contextengine_server.session.usage.guard import GuardUse, spent_in_turn
 from contextengine_server.store.rows import Costs
 
 _SUMS = Costs.__struct_fields__[3:]
@@ -62,6 +63,7 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
         said.usage_percent = min(100.0, 100.0 * said.view_tokens / max(1, budget.available))
     _usage(said, state.usage)
     said.cost.CopyFrom(_session_cost(state.usage))
+    _costs_apart(said, state)
     _agent_costs(said, status.costs, status.scope.agent)
     if status.failure is not None:
         said.engine_failure.CopyFrom(replies.failure(status.failure, caller))
@@ -177,6 +179,21 @@ def _session_cost(usage: UsageFacts) -> pb.CostReport:
             usage.unpriced,
         )
     )
+
+
+def _costs_apart(said: pb.GetStatusResponse, state: SessionState) -> None:
+    """What calls of a session cost, of its newest execution and by channel."""
+    usage = state.usage
+    if spent_in_turn(state):
+        said.execution_cost.CopyFrom(_report(_costs_of(usage.execution)))
+    dearest = sorted(usage.channels.items(), key=lambda one: (-one[1].cost_micro_usd, one[0]))
+    for channel, spent in dearest:
+        cost = _report(_costs_of(spent))
+        said.cost_by_channel.append(pb.ChannelCost(channel_type=channel, cost=cost))
+
+
+def _costs_of(spent: Spending) -> Costs:
+    return Costs("", "", "", **structs.asdict(spent))
 
 
 def _agent_costs(said: pb.GetStatusResponse, costs: Sequence[Costs], agent: str) -> None:

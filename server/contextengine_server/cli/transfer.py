@@ -40,16 +40,18 @@ async def export_session(
 
 
 async def _write(rows: AsyncStream[ExportResponse], out: BinaryIO, format: str) -> int:
-    """Writes rows in a format; the number of messages written."""
+    """Writes rows in a format; the number of messages written. Raises CommandFailed where they are
+    not the whole session."""
     from google.protobuf.json_format import MessageToJson
 
+    from contextengine.exports import Tally
     from contextengine.formats import to_openai
 
-    count, session_id = 0, ""
+    tally, session_id = Tally(), ""
     messages: list[Message] = []
     async for row in rows:
         kind = row.WhichOneof("kind")
-        count += kind == "message"
+        tally.add(row)
         if format == "jsonl":
             line = MessageToJson(
                 row, preserving_proto_field_name=True, indent=None, ensure_ascii=False
@@ -67,10 +69,14 @@ async def _write(rows: AsyncStream[ExportResponse], out: BinaryIO, format: str) 
                     " --format jsonl or openai"
                 )
             out.write(message.native.json + b"\n")
+    try:
+        tally.check()
+    except ValueError as error:
+        raise CommandFailed(f"{error}: what was written is not the whole session") from error
     if format == "openai":
         whole = {"session_id": session_id, "messages": to_openai(messages)}
         out.write(jsonlib.dumps(whole, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
-    return count
+    return tally.messages
 
 
 async def delete_session(where: Where, session: str, agent: str, cascade: bool) -> None:

@@ -8,6 +8,7 @@ from .engines.assign import Assign
 from .engines.doctor import Doctor
 from .engines.get import GetEngine
 from .engines.list import ListEngines
+from .engines.quotas import Tenants
 from .recall.expand import Expand
 from .recall.inspect import Inspect
 from .recall.search import Search
@@ -49,3 +50,4 @@ class EnginesCommands(msgspec.Struct, frozen=True):
     get: GetEngine
     assign: Assign
     doctor: Doctor
+    tenants: Tenants

@@ -210,6 +210,7 @@ def row_of(
         fallback=summary.fallback,
         generation=head.generation + 1,
         origin=made.step.origin,
+        role=made.step.role,
         wanted=summary.wanted,
     )
     return replace(row, tokens=summary_cost(row, shaper))

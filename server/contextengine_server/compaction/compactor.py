@@ -243,7 +243,7 @@ class Compactor(msgspec.Struct, frozen=True):
             made.step,
             made.entries,
             made.gain,
-            wanted.focus,
+            wanted.steering,
             frame=frame,
             count=encoding.count,
             children=made.sources,
@@ -397,4 +397,4 @@ class Compactor(msgspec.Struct, frozen=True):
 
 
 def _key(engine: Engine, made: Pass, wanted: CompactionRequest) -> str:
-    return made.key(f"{engine.fingerprint}:{wanted.focus}")
+    return made.key(f"{engine.fingerprint}:{wanted.steering.key}")

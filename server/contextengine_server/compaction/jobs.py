@@ -36,6 +36,7 @@ from contextengine_server.session.state import ALL_OF_IT, FLUSH
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Debt
+from contextengine_server.summarize.request import Steering
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT, Tracer, under
 
@@ -276,7 +277,7 @@ class Background:
                 force=raw.get("force", False),
                 to_threshold=raw.get("to_threshold", True),
                 uncounted=raw.get("uncounted", 0),
-                focus=raw.get("focus", ""),
+                steering=Steering(raw.get("focus", ""), raw.get("memory_context", "")),
                 passes=MAX_PASSES if asked else PASSES,
             )
             if session.state.held and not wanted.force:

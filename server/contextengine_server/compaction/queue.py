@@ -10,7 +10,6 @@ import orjson
 
 from contextengine_server.compaction.request import CompactionRequest
 from contextengine_server.compaction.summary_quality import awaited
-from contextengine_server.compaction.summary_request import MAX_FOCUS
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary
@@ -73,7 +72,8 @@ class CompactionQueue(msgspec.Struct, frozen=True):
                 "force": asked.force,
                 "to_threshold": asked.to_threshold,
                 "uncounted": asked.uncounted,
-                "focus": asked.focus[:MAX_FOCUS],
+                "focus": asked.steering.kept.focus,
+                "memory_context": asked.steering.kept.memory_context,
                 "generation": (
                     session.head.generation
                     if session is not None and session.head is not None

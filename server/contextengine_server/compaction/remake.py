@@ -40,7 +40,7 @@ from contextengine_server.store.rows import Commit, SummaryRow
 from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS, SummarizerFailed
 from contextengine_server.summarize.chain.count_only import NAME as COUNT_ONLY
 from contextengine_server.summarize.extractive.summarizer import NAME as EXTRACTIVE
-from contextengine_server.summarize.request import SummaryResult
+from contextengine_server.summarize.request import Steering, SummaryResult
 from contextengine_server.wire.damage import as_shown, intact
 
 log = structlog.get_logger("contextengine.compact")
@@ -152,7 +152,7 @@ class Remake(msgspec.Struct, frozen=True):
                 made.step,
                 made.entries,
                 made.gain,
-                "",
+                Steering(),
                 frame=frame,
                 count=encoding.count,
                 children=made.sources,

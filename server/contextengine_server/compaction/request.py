@@ -9,6 +9,7 @@ from contextengine_server.context.view import Summary
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.session import Session
 from contextengine_server.store.rows import SummaryRow
+from contextengine_server.summarize.request import Steering
 from contextengine_server.telemetry.tracing import Trace
 
 MAX_PASSES = 5_000
@@ -35,7 +36,7 @@ class CompactionRequest(msgspec.Struct, frozen=True):
     to_threshold: bool = False
     uncounted: ReferenceTokens = ReferenceTokens(0)
     """What the harness measured beyond what is counted here (`session.assembly.pressure`)."""
-    focus: str = ""
+    steering: Steering = Steering()
     passes: int = MAX_PASSES
 
 

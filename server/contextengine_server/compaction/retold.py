@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from contextengine_server.engines.contract import Engine, Said
 from contextengine_server.engines.teller import Retelling, Teller, teller_of
+from contextengine_server.memory.extraction.days import day_of_ms
 from contextengine_server.summarize.request import SourceMessage, SummaryResult
 
 log = structlog.get_logger("contextengine.compact")
@@ -30,7 +31,14 @@ PASSED_OVER = "Nothing to tell of these messages: greetings, thanks, confirmatio
 def said_in(source: SourceMessage) -> Said:
     """What a message says, as an engine reads it."""
     silent = sum(not (result.text.strip() or result.failed) for result in source.results)
-    return Said(source.role, source.text, len(source.calls), len(source.results), silent)
+    return Said(
+        source.role,
+        source.text,
+        len(source.calls),
+        len(source.results),
+        silent,
+        said_on=day_of_ms(source.time_ms),
+    )
 
 
 class Retold(msgspec.Struct, frozen=True):

@@ -28,6 +28,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionStep, Engine, Said, event_name, unread
 from contextengine_server.engines.teller import teller_of
+from contextengine_server.memory.extraction.days import day_of_ms
 from contextengine_server.session.selection import Selection
 from contextengine_server.summarize import (
     Cause,
@@ -37,7 +38,14 @@ from contextengine_server.summarize import (
     SummaryResult,
 )
 from contextengine_server.summarize.language import language_of, written_in
-from contextengine_server.summarize.request import Handoff, SourceCall, SourceResult, Summarizer
+from contextengine_server.summarize.request import (
+    MAX_FOCUS,
+    Handoff,
+    SourceCall,
+    SourceResult,
+    Steering,
+    Summarizer,
+)
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
@@ -46,10 +54,6 @@ from contextengine_server.wire.message import texts_of
 from contextengine_server.wire.privacy import said
 
 log = structlog.get_logger("contextengine.summarize")
-
-MAX_FOCUS = 800
-"""Code points of a focus that are used: as many as OpenClaw uses of the text of its command
-/compact."""
 
 _REASONS: dict[Cause, str] = {
     "breaker_open": "breaker_open",
@@ -99,7 +103,7 @@ class SummaryRequests(msgspec.Struct):
         step: CompactionStep,
         entries: Sequence[Entry],
         gain: int,
-        focus: str,
+        steering: Steering,
         *,
         frame: int,
         count: Callable[[str], int],
@@ -117,7 +121,15 @@ class SummaryRequests(msgspec.Struct):
         `asked` is what the user said last, oldest first; `resting`: no model is asked.
         """
         request = self.request(
-            scope, engine, step, entries, gain, focus, frame=frame, children=children, asked=asked
+            scope,
+            engine,
+            step,
+            entries,
+            gain,
+            steering,
+            frame=frame,
+            children=children,
+            asked=asked,
         )
         request = replace(request, better_than=better_than, resting=resting)
         parts = await self._retold(engine, request)
@@ -209,7 +221,7 @@ class SummaryRequests(msgspec.Struct):
         step: CompactionStep,
         entries: Sequence[Entry],
         gain: int,
-        focus: str,
+        steering: Steering,
         *,
         frame: int,
         children: Sequence[Summary] = (),
@@ -226,7 +238,8 @@ class SummaryRequests(msgspec.Struct):
             messages=tuple(sorted(sources, key=lambda source: source.sequence)),
             source_tokens=max(1, gain - frame),
             target_tokens=max(1, step.target_tokens - frame),
-            focus=focus[:MAX_FOCUS],
+            focus=steering.focus[:MAX_FOCUS],
+            memory_context=steering.memory_context,
             previous_summary=step.previous,
             depth=0 if step.update else max((child.depth + 1 for child in children), default=0),
             language=_language(sources, step.previous),
@@ -302,4 +315,4 @@ def words_of(entry: Entry) -> Said:
     known = unread(entry)
     if known.calls or known.results or known.role not in ("user", "assistant"):
         return known
-    return replace(known, text=source_message(entry).text)
+    return replace(known, text=source_message(entry).text, said_on=day_of_ms(entry.time_ms))

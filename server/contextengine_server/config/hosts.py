@@ -74,6 +74,7 @@ _COMIS_AGENT: dict[Path, str] = {
     ("budgets", "perDay"): "usage.guard.per_day",
     ("deferredTools", "neverDefer"): "usage.tool_deferral.never",
     ("deferredTools", "alwaysDefer"): "usage.tool_deferral.always",
+    ("toolLifecycle", "demotionThreshold"): "usage.tool_deferral.demote_after",
     ("session", "compaction", "softThresholdRatio"): "summarizer.memory_flush.soft_ratio",
     ("session", "compaction", "hardThresholdRatio"): "summarizer.memory_flush.hard_ratio",
 }

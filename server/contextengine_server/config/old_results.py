@@ -104,6 +104,16 @@ class ContextPruningSettings(Group):
     soft_trim: SoftTrimSettings = SoftTrimSettings()
     hard_clear: HardClearSettings = HardClearSettings()
     tools: PrunedToolsSettings = PrunedToolsSettings()
+    picture_turns: Whole = Field(
+        0,
+        ge=0,
+        le=1_000,
+        description=(
+            "Whatever `mode` says: pictures of users and tools stay for so many of the newest turns"
+            " that the model has answered, and a marker stands in their place from then on. 0: they"
+            " stay for good. OpenClaw's own is 3."
+        ),
+    )
 
     @property
     def rules(self) -> PruningRules:
@@ -122,4 +132,5 @@ class ContextPruningSettings(Group):
             placeholder=self.hard_clear.placeholder,
             allow=self.tools.allow,
             deny=self.tools.deny,
+            picture_turns=self.picture_turns,
         )

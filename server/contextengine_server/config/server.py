@@ -344,6 +344,12 @@ class AuthSettings(Group):
         description="Whose client certificates name which tenant; the first that fits holds. Needs"
         " `server.tls.client_ca_file`.",
     )
+    owners: tuple[Annotated[str, Field(min_length=1, max_length=256)], ...] = Field(
+        (),
+        description="Tenants whose operators own the server: they see what every tenant holds and"
+        " set quotas. By the exact name; let no issuer and no certificate name one of them that"
+        " you would not trust with all tenants. Without credentials every caller owns it.",
+    )
 
     @property
     def enabled(self) -> bool:

@@ -66,6 +66,15 @@ class ToolDeferralSettings(Group):
         le=1_000,
         description="A tool that was called in at least so many of the newest messages stays.",
     )
+    demote_after: Whole = Field(
+        20,
+        ge=0,
+        le=100_000,
+        description=(
+            "A tool that was found more turns ago, and not called lately, is deferred again; 0:"
+            " never."
+        ),
+    )
     never: tuple[str, ...] = Field((), description="Tools that always stay.")
     always: tuple[str, ...] = Field(
         (), description="Tools that are always deferred, until they are found."

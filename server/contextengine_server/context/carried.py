@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 
@@ -90,6 +92,38 @@ class FoldState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time of the newest message of the model's; None: none has said one."""
     replies: int = 0
     """How many messages of models there were."""
+
+
+@dataclass(slots=True)
+class Abandoned:
+    """Calls that were given a synthetic result, as one run of the fold changes them: the first
+    sequences of their atoms by call id, rising."""
+
+    before: dict[str, list[int]]
+    """Those that there were, which stay as they are."""
+    changed: dict[str, list[int]] | None = None
+    """The new table, where it changed."""
+
+    def newest(self, call_id: str) -> int | None:
+        """The first sequence of the newest atom with an abandoned call of this id."""
+        table = self.before if self.changed is None else self.changed
+        return firsts[-1] if (firsts := table.get(call_id)) else None
+
+    def add(self, call_id: str, first: int) -> None:
+        """Another call."""
+        self._own().setdefault(call_id, []).append(first)
+
+    def answer(self, call_id: str) -> None:
+        """The newest call of this id has its result."""
+        table = self._own()
+        table[call_id].pop()
+        if not table[call_id]:
+            del table[call_id]
+
+    def _own(self) -> dict[str, list[int]]:
+        if self.changed is None:
+            self.changed = {key: list(firsts) for key, firsts in self.before.items()}
+        return self.changed
 
 
 def shifted(reigns: tuple[Reign, ...], behind: int, delta: int) -> tuple[Reign, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from .atom import Atom
 from .carried import FoldState, Pause
 from .message import Entry
-from .observations import Observation, Reply
+from .observations import Observation, Pictured, Reply
 
 
 class NeedsHistory(Exception):
@@ -49,6 +49,8 @@ class Extension:
     """The same by step: (step, delta) of the atom that changed, which those behind it follow."""
     observed: list[Observation] = field(default_factory=list)
     """What tools answered, in order."""
+    pictures: list[Pictured] = field(default_factory=list)
+    """The messages with pictures, in order."""
     replied: list[Reply] = field(default_factory=list)
     """What models said, in order."""
     users: list[int] = field(default_factory=list)

@@ -72,7 +72,9 @@ def extended(view: View, change: Extension) -> View:
         atoms=list(view.atoms),
         users=list(view.users),
         pauses=list(view.pauses),
-        observations=view.observations.copy() if change.observed else view.observations,
+        observations=(
+            view.observations.copy() if change.observed or change.pictures else view.observations
+        ),
         replies=view.replies.copy() if change.replied else view.replies,
     )
     if change.shifts:
@@ -100,8 +102,8 @@ def _add_late(folder: Folder, entry: Entry, first: int) -> None:
     """A late result of which it is known where it stands; what else it answers stands elsewhere."""
     atom = folder.added.get(first)
     unanswered = {call.id for call in atom.open} if atom is not None else set()
-    folder.abandoned = {
+    folder.abandoned.changed = {
         call_id: [first] for _, call_id in entry.traits.results if call_id in unanswered
     }
-    if folder.abandoned:
+    if folder.abandoned.changed:
         folder.add(entry)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from .atom import Atom, AtomCall
-from .carried import LEAST_PAUSE_MS, FoldState, Pause, Reign, shifted
+from .carried import LEAST_PAUSE_MS, Abandoned, FoldState, Pause, Reign, shifted
 from .extension import EntryFacts, Extension, NeedsHistory, with_steps
 from .message import Entry, Form, Role, Shaper, Traits
-from .observations import observed, replied
+from .observations import Pictured, observed, replied
 from .view import View
 
 
@@ -47,6 +48,7 @@ def apply(view: View, change: Extension) -> None:
         view.answers = with_steps(view.answers, answers)
     if change.observed:
         view.observations.take(change.observed)
+    view.observations.pictures += change.pictures
     if change.replied:
         view.replies.take(change.replied)
     view.users += change.users
@@ -75,15 +77,15 @@ class Folder:
         self.step_peak, self.peak_end = carried.step_peak, carried.peak_end
         self.turns, self.replies = carried.turns, carried.replies
         self.observed, self.said_ms = carried.observed, carried.said_ms
-        self.abandoned: dict[str, list[int]] | None = None
-        """The new table of abandoned calls, where it changed."""
+        self.abandoned = Abandoned(carried.abandoned)
         self.current: Atom | None = view.atoms[-1] if view.atoms else None
         self.owned, self.steps = False, view.base + len(view.atoms)
         self.added: dict[int, Atom] = {}
 
     def finish(self, entries: Sequence[Entry]) -> Extension:
         """What these messages did, with what the fold carries on from them."""
-        table = self.view.fold.abandoned if self.abandoned is None else self.abandoned
+        table = self.abandoned.changed
+        table = self.view.fold.abandoned if table is None else table
         self.out.entries = entries
         self.out.fold = FoldState(
             leading=self.leading, leading_open=self.leading_open, user_step=self.user_step,
@@ -143,7 +145,7 @@ class Folder:
                 slot = self.shaper.no_result(call.entry, call.index)
                 current.show(slot)
                 self.out.total += slot.tokens
-                self.abandon(call.id, current.first)
+                self.abandoned.add(call.id, current.first)
             self.measure(current)
         if self.owned:
             current.closed = True
@@ -169,6 +171,9 @@ class Folder:
         elif traits.role == Role.ASSISTANT:
             self.replies += 1
             out.replied.append(replied(atom.step, entry, self.shaper))
+        if parts is None and (traits.images or traits.pictured):
+            show = partial(self.shaper.replaced, entry)
+            out.pictures.append(Pictured(atom.step, entry, show))
         if atom.user:
             self.user_peak = max(self.user_peak, atom.tokens)
         if atom.step == self.user_step:
@@ -250,7 +255,7 @@ class Folder:
             atom = self.begin(entry)
             self.join(atom, entry, shown)
             self.call(atom, entry)
-        late = [one for one in away if self.abandoned_atom(one[1]) is not None]
+        late = [one for one in away if self.abandoned.newest(one[1]) is not None]
         if late:
             self.add_late(entry, late, alone=not here and not shown)
         if entry.sequence not in self.out.facts:
@@ -285,24 +290,6 @@ class Folder:
 
     # Abandoned calls and late results.
 
-    def table(self) -> dict[str, list[int]]:
-        if self.abandoned is None:
-            self.abandoned = {key: list(firsts) for key, firsts in self.view.abandoned.items()}
-        return self.abandoned
-
-    def abandon(self, call_id: str, first: int) -> None:
-        self.table().setdefault(call_id, []).append(first)
-
-    def abandoned_atom(self, call_id: str) -> int | None:
-        """The first sequence of the newest atom with an abandoned call of this id."""
-        table = self.view.abandoned if self.abandoned is None else self.abandoned
-        return firsts[-1] if (firsts := table.get(call_id)) else None
-
-    def answer(self, call_id: str) -> None:
-        self.table()[call_id].pop()
-        if not self.table()[call_id]:
-            del self.table()[call_id]
-
     def reach(self, first: int) -> Atom:
         """An older atom, ours to change."""
         if first in self.added:
@@ -322,11 +309,11 @@ class Folder:
         summarized by now."""
         notes: list[int] = []
         newest = 0
-        atoms = {call_id: self.abandoned_atom(call_id) for _, call_id in late}
+        atoms = {call_id: self.abandoned.newest(call_id) for _, call_id in late}
         if not alone or len(set(atoms.values())) > 1 or len(atoms) < len(entry.traits.results):
             self.scattered = entry.sequence  # its row cannot tell what of it stands where
         for part, call_id in late:
-            first = self.abandoned_atom(call_id)
+            first = self.abandoned.newest(call_id)
             if first is None:
                 continue  # a second late result of the same message for one call
             newest = max(newest, first)
@@ -352,7 +339,7 @@ class Folder:
                     atom.late = (*atom.late, (entry.sequence, first))
                     fact = EntryFacts(entry.sequence, atom.step, None, first)
                     self.out.facts[entry.sequence] = fact
-            self.answer(call_id)
+            self.abandoned.answer(call_id)
         if notes:
             self.add_note(entry, tuple(notes), newest, alone)
 

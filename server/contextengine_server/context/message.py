@@ -84,6 +84,8 @@ class Gone(IntEnum):
     """It says nothing, which is said."""
     CUT = 8
     """The results of its step are too long together: it is cut to its share."""
+    SEEN = 9
+    """The model has seen its pictures long ago; what it says stays."""
 
 
 ON_ARRIVAL = frozenset({Gone.OFFLOADED, Gone.SILENT, Gone.CUT})
@@ -91,7 +93,7 @@ ON_ARRIVAL = frozenset({Gone.OFFLOADED, Gone.SILENT, Gone.CUT})
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """A result of a message in place of which a marker is shown."""
+    """A result of a message, or a picture in it, in place of which a marker is shown."""
 
     part: int
     why: Gone = Gone.SUPERSEDED
@@ -184,6 +186,8 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     """Those of its results that are errors, by part index."""
     pictured: tuple[int, ...] = ()
     """Those of its results that hold a picture, by part index."""
+    images: tuple[int, ...] = ()
+    """Those of its parts that are pictures themselves, by part index."""
     chars: tuple[int, ...] = ()
     """The characters of the texts of each of its tool results, in order."""
     silent: tuple[int, ...] = ()
@@ -307,7 +311,8 @@ class Shaper(Protocol):
         None where they have no more."""
 
     def replaced(self, entry: Entry, parts: Replacements) -> Slot:
-        """The message with a marker in place of what these of its results say."""
+        """The message with a marker in place of what these of its results say, or of these
+        pictures."""
 
     def stripped(self, entry: Entry, how: Stripped) -> Slot:
         """The message without this of its reasoning, and no native form."""

@@ -84,6 +84,15 @@ class Observation(msgspec.Struct, frozen=True, eq=False):
     """Shows the message with a marker in place of these parts."""
 
 
+class Pictured(msgspec.Struct, frozen=True, eq=False):
+    """A message with pictures in it, or in its results."""
+
+    step: int
+    entry: Entry
+    show: Callable[[Replacements], Slot]
+    """Shows the message with a marker in place of these parts."""
+
+
 class Stale(msgspec.Struct, frozen=True, gc=False):
     """A result that another stands for since."""
 
@@ -134,6 +143,8 @@ class Observations:
     """By sequence."""
     sequences: list[int] = field(default_factory=list)
     """Those of `stale`, rising."""
+    pictures: list[Pictured] = field(default_factory=list)
+    """The messages with pictures, in order."""
     decided: dict[Hashable, tuple[int, tuple[int, int]]] = field(default_factory=dict)
     """What session pruning decided about them (`engines.pruned`), by all that decides it."""
     _shown: dict[int, Newest[Replacements]] = field(default_factory=dict)
@@ -195,6 +206,7 @@ class Observations:
                 for sequence, known in self.stale.items()
             },
             list(self.sequences),
+            list(self.pictures),
         )
 
     def stale_steps(self) -> set[int]:

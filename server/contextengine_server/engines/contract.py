@@ -8,6 +8,7 @@ An engine answers a plan; the laws check it; the session does the rest. Third pa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Annotated, Literal, Protocol, cast
 
 import msgspec
@@ -34,6 +35,8 @@ class Said(msgspec.Struct, frozen=True):
     """How many of them say nothing and are no errors."""
     other: bool = False
     """It holds something that is no text: a picture, a file."""
+    said_on: date | None = None
+    """The day on which it was said; None: it is not known."""
 
 
 _ROLES: dict[int, str] = {
@@ -85,6 +88,10 @@ class CompactionGoal(msgspec.Struct, frozen=True):
         return cell(self.available)
 
 
+TellingRole = Literal["user", "assistant"]
+"""In whose role a summary is told."""
+
+
 class CompactionStep(msgspec.Struct, frozen=True):
     """One summary to be made: the steps it will cover and what it may cost."""
 
@@ -102,6 +109,8 @@ class CompactionStep(msgspec.Struct, frozen=True):
     update: bool = False
     """At depth 0: it is written from the summaries that it replaces and the messages that none of
     them covers, and brings these summaries up to date. False: from all its messages."""
+    role: TellingRole = "user"
+    """In whose role it is told, for good: it is part of how a list begins."""
     text: str = ""
     """The summary itself, where the engine wrote it; empty: the summarizers do."""
     rewrites: bool = False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextengine_server.context.laws.case import Violation
 
+from .patience import kind_of
+
 
 class EngineBroken(Exception):
     """An engine threw, answered something that is no answer, or its plan broke a law. The text can
@@ -17,10 +19,10 @@ class EngineBroken(Exception):
         """The number of the law that broke; 0: it was none."""
 
 
-def threw(engine_id: str, error: Exception) -> EngineBroken:
+def threw(engine_id: str, error: BaseException) -> EngineBroken:
     """What an engine's exception says: its type, and no more. Its text may quote what it choked on,
     and is for operators."""
-    broken = EngineBroken(engine_id, type(error).__name__)
+    broken = EngineBroken(engine_id, kind_of(error))
     broken.__cause__ = error  # also where it is kept and not raised
     return broken
 

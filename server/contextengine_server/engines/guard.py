@@ -34,7 +34,7 @@ def guarded(engine_id: str, method: Callable[P, T], *kinds: type[Any]) -> Callab
     def ask(*arguments: P.args, **named: P.kwargs) -> T:
         try:
             answer = method(*arguments, **named)
-        except Exception as error:
+        except (Exception, SystemExit, GeneratorExit) as error:
             raise threw(engine_id, error) from error
         if not isinstance(answer, kinds):
             raise EngineBroken(engine_id, f"{method.__name__}() answered a {type(answer).__name__}")

@@ -19,17 +19,32 @@ class TookTooLong(Exception):
         super().__init__(f"did not come back within {seconds:g} s")
 
 
+class WantsToExit(Exception):
+    """Code of others raised what would end the process, or the thread that asks it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(type(error).__name__)
+
+
+def kind_of(error: BaseException) -> str:
+    """What kind of error code of others raised. Its text may quote anything, and is for
+    operators."""
+    return str(error) if isinstance(error, WantsToExit) else type(error).__name__
+
+
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """What the work answers or raises. Raises TookTooLong; the work goes on by itself then, in a
-    thread that keeps no process alive: Python cannot end it."""
+    """What the work answers or raises. Raises WantsToExit, and TookTooLong; the work goes on by
+    itself then, in a thread that keeps no process alive: Python cannot end it."""
     answers: list[T] = []
-    errors: list[BaseException] = []
+    errors: list[Exception] = []
 
     def run() -> None:
         try:
             answers.append(work())
-        except BaseException as error:  # told to whoever waits
+        except Exception as error:  # told to whoever waits
             errors.append(error)
+        except BaseException as error:
+            errors.append(WantsToExit(error))
 
     thread = threading.Thread(target=run, daemon=True, name="plugin")
     thread.start()

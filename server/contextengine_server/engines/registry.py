@@ -14,7 +14,7 @@ from .catalogue import CORE, FALLBACK, Catalogue, Refused
 from .contract import Engine
 from .guard import GuardedEngine
 from .members import check_engine
-from .patience import LOAD_S, TookTooLong, within
+from .patience import LOAD_S, TookTooLong, kind_of, within
 from .pruned import PrunedEngine, PruningRules
 from .registration import InvalidEngine, Registration
 from .rewrite import rewriter_of
@@ -96,7 +96,7 @@ class Registry:
         made = self._instances.get(key)
         if made is None:
             made = GuardedEngine(self._made(self.registration(engine_id), options))
-            if self._pruning is not None and self._pruning.on:
+            if self._pruning is not None and self._pruning.any:
                 made = PrunedEngine(made, self._pruning)
             self._instances[key] = made
         return made
@@ -124,7 +124,7 @@ class Registry:
             raise why from error
         except Exception as error:
             raise InvalidEngine(
-                f"engine {engine_id!r} of {owner} cannot be made: {type(error).__name__}"
+                f"engine {engine_id!r} of {owner} cannot be made: {kind_of(error)}"
             ) from error
 
     def try_again(self) -> None:

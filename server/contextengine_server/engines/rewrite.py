@@ -54,6 +54,8 @@ class RewriteRequest(msgspec.Struct, frozen=True, eq=False):
     """What the budget leaves for messages."""
     force: bool = False
     focus: str = ""
+    memory_context: str = ""
+    """What a memory of the host's holds of the messages."""
     life: str = ""
     """Names the session's life: another one begins when it is emptied, or erased and begun anew."""
     compactions: int = 0
@@ -98,8 +100,11 @@ def wrong_with(answer: object) -> str:
     for index, message in enumerate(answer):
         if not isinstance(message, Mapping):
             return f"answered a list whose item {index} is a {type(message).__name__}"
-        if message.get("role") not in ROLES:
+        role = message.get("role")
+        if not isinstance(role, str) or role not in ROLES:
             return f"answered a list whose item {index} has no role of a message"
+        if not isinstance(message.get("tool_call_id"), (str, type(None))):
+            return f"answered a list whose item {index} has a tool_call_id that is no text"
         if not isinstance(message.get("content"), (str, list, type(None))):
             return f"answered a list whose item {index} has a content that is neither text nor list"
     return ""
@@ -109,7 +114,9 @@ def read_changes(
     given: Sequence[ChatMessage], places: Sequence[Place], answer: Sequence[ChatMessage]
 ) -> list[Change]:
     """What was left out of a list, and what was written there, in order. Nothing where no message
-    was left out."""
+    was left out: as many, by the same speakers, are the same in other words."""
+    if [one.get("role") for one in given] == [one.get("role") for one in answer]:
+        return []
     kept, written = _aligned(given, places, answer)
     runs = _runs(places, kept)
     texts: list[list[str]] = [[] for _ in runs]

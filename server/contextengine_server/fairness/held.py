@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Generic, TypeVar
 
 from .turns import Weight, equal
@@ -30,6 +30,11 @@ class Held(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         for holders in tuple(self._by_key.values()):
             yield from tuple(holders)
+
+    @property
+    def keys(self) -> Set[str]:
+        """The keys that hold any."""
+        return self._by_key.keys()
 
     @property
     def full(self) -> bool:

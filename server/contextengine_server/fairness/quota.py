@@ -17,6 +17,9 @@ WEIGHTS = 0.01, 1_000.0
 MOST = 1_000_000
 """The largest quota."""
 
+KINDS = ("calls", "long_calls", "streams", "waits")
+"""What a quota limits, by the names of its fields."""
+
 _KNOWN = 4_096
 """Tenants whose quotas are worked out already."""
 
@@ -63,8 +66,9 @@ class TenantQuotas:
         self, rules: Sequence[QuotaRule] = (), matches: Callable[[str, str], bool] = str.__eq__
     ) -> None:
         self._rules, self._matches = rules, matches
-        self.rows: dict[str, Quota] = {}
+        self.rows: Mapping[str, Quota] = {}
         self._known: dict[str, Quota] = {}
+        self._watching: list[Callable[[], None]] = []
 
     def of(self, tenant: str) -> Quota:
         """What a tenant may hold."""
@@ -98,3 +102,9 @@ class TenantQuotas:
         """These are the rows now, all of them. In force with the next call."""
         self.rows = dict(rows)
         self._known.clear()
+        for told in self._watching:
+            told()
+
+    def watch(self, told: Callable[[], None]) -> None:
+        """From now on, tells when the rows are others."""
+        self._watching.append(told)

@@ -61,7 +61,7 @@ def load(entry: metadata.EntryPoint) -> Plugin:
     """What an entry point leads to. Raises PluginBroken where it cannot be imported."""
     try:
         return Plugin(entry.name, _package(entry), entry.load())
-    except Exception as error:  # whatever importing a stranger's module raises
+    except (Exception, SystemExit) as error:  # whatever importing a stranger's module raises
         wrong = f"cannot be imported: {type(error).__name__}: {error}"
         raise PluginBroken(entry.group, entry.name, _package(entry), wrong) from error
 

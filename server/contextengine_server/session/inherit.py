@@ -64,6 +64,7 @@ def inherit(
         undone=parent.state.undone,
         depth=parent.state.depth,
         discovered=parent.state.discovered,
+        found_in=parent.state.found_in,
         workspace=state.workspace or parent.state.workspace,
         rehydration=parent.state.rehydration,
         attempts=parent.state.attempts,

@@ -11,6 +11,7 @@ from msgspec.structs import asdict, replace
 from contextengine_server.context.carried import FoldState
 from contextengine_server.context.view import View
 from contextengine_server.errors import CorruptRow
+from contextengine_server.store.charges import Charge
 from contextengine_server.summarize.guards.attempts import Attempts
 from contextengine_server.tokens import Bill
 from contextengine_server.usage.retention import CacheHistory
@@ -69,6 +70,32 @@ class ModelFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return replace(self, factor=self.learned)
 
 
+class Spending(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What some calls took and cost."""
+
+    calls: int = 0
+    unpriced: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_micro_usd: int = 0
+    saved_micro_usd: int = 0
+
+    def plus(self, charge: Charge, most: int) -> Spending:
+        """With another call; no sum is more than `most`."""
+        return Spending(
+            min(self.calls + 1, most),
+            min(self.unpriced + charge.unpriced, most),
+            min(self.input_tokens + charge.input_tokens, most),
+            min(self.output_tokens + charge.output_tokens, most),
+            min(self.cache_read_tokens + charge.cache_read_tokens, most),
+            min(self.cache_write_tokens + charge.cache_write_tokens, most),
+            min(self.cost_micro_usd + charge.cost_micro_usd, most),
+            max(-most, min(self.saved_micro_usd + charge.saved_micro_usd, most)),
+        )
+
+
 class UsageFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was billed. Sums over all reports, and the last report."""
 
@@ -92,6 +119,10 @@ class UsageFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The first sequence of the atom with the newest user message at the last report,"""
     turn_tokens: int = 0
     """and all tokens that were billed since it came."""
+    execution: Spending = Spending()
+    """What the calls since then cost."""
+    channels: dict[str, Spending] = {}
+    """What all calls cost, by the kind of channel that the session was held on."""
     length_stop: bool = False
     """True where the last report was of an answer that stopped for length."""
     compactions: int = 0
@@ -165,6 +196,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     cache: CacheHistory = CacheHistory()
     discovered: tuple[str, ...] = ()
     """Names of deferred tools that the model found, the first one first."""
+    found_in: dict[str, int] = {}
+    """In which turn of the session each of them was found, where that is known."""
     depth: int = 0
     """How deep the session is below one that nobody spawned; 0: it is no child."""
     flushed: tuple[tuple[int, int], ...] = ()

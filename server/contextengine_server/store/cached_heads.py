@@ -72,6 +72,7 @@ class CachedHeads:
         self.assign = store.assign
         self.index = store.index
         self.guards = store.guards
+        self.quotas = store.quotas
         self.model_leases = store.model_leases
         self.spawns = store.spawns
         self.ledger = store.ledger

@@ -119,6 +119,8 @@ class SummaryRow(msgspec.Struct, frozen=True):
     generation: int = 0
     origin: str = "engine"
     """`engine`, `runtime` (built-in compaction of a delegating engine) or `host`."""
+    role: str = "user"
+    """In whose role it is told: `user` or `assistant`."""
     wanted: str = ""
     """The link of the chain that was to write it and did not, so that a lower one stood in; empty:
     it is by the first that was there."""

@@ -33,6 +33,13 @@ LENGTH = struct.Struct(">Q")
 """The length before each pickle between the server and its workers."""
 
 
+MAX_FOCUS = 800
+"""Code points of a focus that are used: as many as OpenClaw uses of the text of its command
+/compact."""
+KEPT_CHARS = 50_000
+"""What a row keeps of the head of a memory's context, and of its tail: many times what is used."""
+
+
 class SourceCall(msgspec.Struct, frozen=True):
     """A tool call of a message."""
 
@@ -107,6 +114,28 @@ class Handoff(msgspec.Struct, frozen=True):
     summary in these words."""
 
 
+class Steering(msgspec.Struct, frozen=True):
+    """What the caller of a compaction says to whoever writes its summaries."""
+
+    focus: str = ""
+    """See `SummaryRequest`."""
+    memory_context: str = ""
+    """See `SummaryRequest`."""
+
+    @property
+    def key(self) -> str:
+        """Names it, for law 12."""
+        return "\0".join(filter(None, (self.focus, self.memory_context)))
+
+    @property
+    def kept(self) -> Steering:
+        """The same for a row: nothing that would not be used, as far as that is large."""
+        memory = self.memory_context
+        if len(memory) > 2 * KEPT_CHARS:
+            memory = memory[:KEPT_CHARS] + memory[-KEPT_CHARS:]
+        return Steering(self.focus[:MAX_FOCUS], memory)
+
+
 class SummaryRequest(msgspec.Struct, frozen=True):
     """One summary to be made."""
 
@@ -118,6 +147,8 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     """What the summary may cost."""
     focus: str = ""
     """What it should dwell on. Steers, and is never itself part of a summary."""
+    memory_context: str = ""
+    """What a memory of the host's holds of the messages. Data; models alone read it."""
     previous_summary: str = ""
     """The text of the summary before it, for continuity."""
     depth: int = 0

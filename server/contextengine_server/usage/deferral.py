@@ -49,6 +49,13 @@ class DeferralRules(msgspec.Struct, frozen=True):
     least_score: float = 0.8
     """A hit of a search in words is at least this share of the best one."""
 
+    demote_after: int = 20
+    """A tool that was found more turns ago, and not called lately, is deferred again; 0: never."""
+
+    def keeps(self, found: int, now: int) -> bool:
+        """Whether a tool that was found in one turn of the session is shown for that in another."""
+        return not self.demote_after or now - found <= self.demote_after
+
     def recent_from(self, count: int) -> int:
         """The first of so many messages in which a tool counts as used, from 1. It moves in steps
         as long as the window is, so that what a model sees does not change with every message."""

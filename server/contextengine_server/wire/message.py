@@ -3,7 +3,7 @@ its bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -53,8 +53,22 @@ class Incoming:
 
 
 @lru_cache(maxsize=64)
-def _plain(role: int, part_count: int, pinned: bool, excluded: bool, by: MadeBy) -> Traits:
-    return Traits(role=role, part_count=part_count, pinned=pinned, excluded=excluded, made_by=by)
+def _plain(
+    role: int, part_count: int, pinned: bool, excluded: bool, by: MadeBy, images: tuple[int, ...]
+) -> Traits:
+    return Traits(
+        role=role,
+        part_count=part_count,
+        images=images,
+        pinned=pinned,
+        excluded=excluded,
+        made_by=by,
+    )
+
+
+def _places(kind: str, kinds: Sequence[str | None]) -> tuple[int, ...]:
+    """Where parts of a kind are."""
+    return tuple(index for index, one in enumerate(kinds) if one == kind)
 
 
 def is_pinned(message: pb.Message) -> bool:
@@ -101,7 +115,9 @@ def read_traits(message: pb.Message) -> Traits:
     thinking, by = None, NOBODY
     if message.role == pb.ROLE_ASSISTANT:
         thinking, by = thinking_of(message), made_by(message)
-    if thinking is None and _SAID.issuperset(map(_KIND, message.parts)):
+    kinds = [*map(_KIND, message.parts)]
+    images = _places("image", kinds) if "image" in kinds else ()
+    if thinking is None and _SAID.issuperset(kinds):
         marked = bool(message.labels)
         return _plain(
             message.role,
@@ -109,6 +125,7 @@ def read_traits(message: pb.Message) -> Traits:
             marked and is_pinned(message),
             marked and is_excluded(message),
             by,
+            images,
         )
     calls, results = outward(message)
     keys = tuple(read_key(call.name, call.arguments_json) for call in calls)
@@ -116,7 +133,7 @@ def read_traits(message: pb.Message) -> Traits:
     count = len(message.parts)
     pinned, excluded = is_pinned(message), is_excluded(message)
     if not calls and not results and not reasoning and thinking is None:
-        return _plain(message.role, count, pinned, excluded, by)
+        return _plain(message.role, count, pinned, excluded, by, images)
     return Traits(
         role=message.role,
         part_count=count,
@@ -131,6 +148,7 @@ def read_traits(message: pb.Message) -> Traits:
             for index, _ in results
             if any(part.HasField("image") for part in message.parts[index].tool_result.parts)
         ),
+        images=images,
         chars=tuple(
             sum(len(text.text) for text in texts_in(message.parts[index].tool_result.parts))
             for index, _ in results

@@ -33,9 +33,24 @@ WHOLE_CHARS, HEAD_CHARS, TAIL_CHARS = 500, 350, 150
 MAX_TOOL_CHARS = 64
 IMAGE_REMOVED = "[image removed during context pruning]"
 """What stands for the pictures of a result that session pruning shows in short."""
+IMAGE_SEEN = "[image data removed - already processed by model]"
+"""What stands for a picture that the model has seen some turns ago, as in OpenClaw
+(src/agents/pi-embedded-runner/run/history-image-prune.ts)."""
 IMAGE_CHARS, OTHER_CHARS = 6_400, 256
 """What is not text is taken for so many characters, as in Comis
 (packages/agent/src/safety/token-estimator.ts)."""
+
+
+def replace_part(part: pb.Part, how: Replacement, sequence: int) -> None:
+    """Puts a marker in place of a picture, or of what a result says. `sequence`: where the message
+    is stored; 0: it is not."""
+    if not part.HasField("image"):
+        replace_result(part.tool_result, how, sequence)
+        return
+    seen = how.why is Gone.SEEN
+    part.text.text = (
+        _seen(how, sequence) if seen else BEGINNINGS[how.why] + _marker("", how, sequence)
+    )
 
 
 def replace_result(result: pb.ToolResultPart, how: Replacement, sequence: int) -> None:
@@ -55,6 +70,11 @@ def replace_result(result: pb.ToolResultPart, how: Replacement, sequence: int) -
         case Gone.TRIMMED | Gone.CLEARED:
             shown = _pruned("\n".join(texts), how, sequence, pictured=_pictured(result))
             del result.parts[:]
+        case Gone.SEEN:
+            for part in result.parts:
+                if part.HasField("image"):
+                    part.text.text = _seen(how, sequence)
+            return
         case _:
             del result.parts[:]
             shown = BEGINNINGS[how.why] + _marker("\n".join(texts), how, sequence)
@@ -119,6 +139,13 @@ def _pruned(text: str, how: Replacement, sequence: int, *, pictured: bool) -> st
         )
         said = [f"{text[: how.head]}\n...\n{tail}\n", note]
     return "\n".join([*said, *[IMAGE_REMOVED] * pictured, back])
+
+
+def _seen(how: Replacement, sequence: int) -> str:
+    """What stands for a picture that was seen, and how to get it back."""
+    reader = f" with {how.reader}" if how.reader else ""
+    back = f"expand sequence {sequence}{reader} to see it" if sequence else "the caller has it"
+    return f"{IMAGE_SEEN}\n[{back}]"
 
 
 def _pictured(result: pb.ToolResultPart) -> bool:

@@ -43,7 +43,7 @@ from .bounded import (
     may_be_marked,
 )
 from .message import OWN_PREFIX, content_hash, countable, outward, texts_of
-from .placeholders import replace_result
+from .placeholders import replace_part
 from .privacy import spoken_parts
 from .thoughts import strip
 
@@ -246,8 +246,9 @@ class WireShaper:
         return Slot(0, Form.VERBATIM, tokens, digest, encoded, call_id=call_id, synthetic=True)
 
     def summary(self, row: SummaryRow, text: str) -> Slot:
-        """A summary: its rendered text as a message of the user's role."""
-        message = pb.Message(id=summary_item_id(row.id), role=pb.ROLE_USER)
+        """A summary: its rendered text as a message of the role that its row says."""
+        role = pb.ROLE_ASSISTANT if row.role == "assistant" else pb.ROLE_USER
+        message = pb.Message(id=summary_item_id(row.id), role=role)
         message.parts.add().text.text = text
         origin = origin_summary(row.id)
         body = message.SerializeToString(deterministic=True)
@@ -294,13 +295,13 @@ class WireShaper:
         return self._changed(entry, shown, Form.HEAD_TAIL, entry.id)
 
     def replaced(self, entry: Entry, parts: Replacements) -> Slot:
-        """The message with a marker in place of what these results say; base64 in the others as
-        what it is."""
+        """The message with a marker in place of what these results say, or of these pictures;
+        base64 in the others as what it is."""
         shown, sequence = pb.Message.FromString(entry.body), _stored_at(entry)
         if may_be_marked(entry.traits, entry.body):
             mark_runs(shown, sequence)
         for each in parts:
-            replace_result(shown.parts[each.part].tool_result, each, sequence)
+            replace_part(shown.parts[each.part], each, sequence)
         shown.ClearField("native")  # it would say all of it again
         early = all(each.why in ON_ARRIVAL for each in parts)
         form = Form.HEAD_TAIL if early else Form.PLACEHOLDER

@@ -13,6 +13,7 @@ from contextengine_server.commands.engines.assign import Assign
 from contextengine_server.commands.engines.doctor import Doctor
 from contextengine_server.commands.engines.get import GetEngine
 from contextengine_server.commands.engines.list import ListEngines
+from contextengine_server.commands.engines.quotas import Tenants
 from contextengine_server.commands.lifecycle.dispose_session import DisposeSession
 from contextengine_server.commands.lifecycle.end_session import EndSession
 from contextengine_server.commands.lifecycle.get_status import GetStatus
@@ -200,7 +201,9 @@ def sessions_commands(core: Core) -> SessionsCommands:
     )
 
 
-def engines_commands(core: Core, examine: Examine, models: Sequence[str]) -> EnginesCommands:
+def engines_commands(
+    core: Core, examine: Examine, models: Sequence[str], tenants: Tenants
+) -> EnginesCommands:
     """The commands of service Engines. `models`: the endpoints that options may name, and
     `runtime` where harnesses are asked."""
     listing = ListEngines(core.selection, core.cache)
@@ -217,6 +220,7 @@ def engines_commands(core: Core, examine: Examine, models: Sequence[str]) -> Eng
             Remake(core.compactor),
             examine,
         ),
+        tenants,
     )
 
 

@@ -13,6 +13,7 @@ from contextengine_server.api.recall import RecallService
 from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.sessions import SessionsService
 from contextengine_server.api.treatment.context_engine import ContextEngineWithTreatment
+from contextengine_server.commands.engines.quotas import Tenants
 from contextengine_server.commands.turn.treatment import FindTreatment
 from contextengine_server.health.checks import Examine
 from contextengine_server.recall.archive import Archive
@@ -36,6 +37,7 @@ def services_of(
     models: Sequence[str],
     errands: Errands,
     projector: Projector,
+    tenants: Tenants,
 ) -> Mapping[str, object]:
     """The servicers by the names of their services."""
     rules = core.rules
@@ -43,12 +45,13 @@ def services_of(
         rules.max_batch_messages, rules.max_message_bytes, rules.max_session_messages
     )
     commands = context_engine_commands(core, archive, guards, errands)
-    turns = ContextEngineService(commands, limits, projector)
+    turns = ContextEngineService(commands, limits, projector, tenants.uses)
     if not rules.treatment.empty:
         turns = ContextEngineWithTreatment(
             commands,
             limits,
             projector,
+            tenants.uses,
             FindTreatment(core.store, core.selection, rules.treatment),
         )
     return {
@@ -58,7 +61,7 @@ def services_of(
         f"{PACKAGE}.Runtime": RuntimeService(errands.harnesses),
         f"{PACKAGE}.Sessions": SessionsService(sessions_commands(core), limits),
         f"{PACKAGE}.Engines": EnginesService(
-            engines_commands(core, examine, models), core.addresses
+            engines_commands(core, examine, models, tenants), core.addresses
         ),
     }
 

@@ -24,7 +24,7 @@ from contextengine_proto.v1 import (
 )
 from contextengine_server.api.pipeline import contract, unserved
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.pipeline.server import Server, ServerOptions
+from contextengine_server.api.pipeline.server import Server, ServerOptions, traffic_of
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 
@@ -174,7 +174,8 @@ async def house(
 ) -> AsyncIterator[House]:
     seen, metrics = Seen(), Metrics()
     served = servicers(seen, behaviour)
-    server = Server(options, served, tracer=tracer or Tracer(), metrics=metrics, pressed=pressed)
+    traffic = traffic_of(options, metrics, pressed=pressed)
+    server = Server(options, served, tracer=tracer or Tracer(), metrics=metrics, traffic=traffic)
     port = await server.start()
     target = options.address if options.address.startswith("unix:") else f"{host}:{port}"
     channel = (

@@ -52,7 +52,7 @@ async def test_without_credentials_the_caller_is_the_operator_of_the_default_ten
     async with house() as h:
         await h.engine.Assemble(REQUEST, metadata=(("x-note", "seen"),))
         call = h.seen.calls[0]
-        assert call.caller == Caller("default", CallerRole.OPERATOR)
+        assert call.caller == Caller("default", CallerRole.OPERATOR, owner=True)
         assert ("x-note", "seen") in call.metadata
 
 

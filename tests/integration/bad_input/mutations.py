@@ -21,6 +21,8 @@ _INTEGERS = {
     FieldDescriptor.CPPTYPE_ENUM: (-1, 99, -(2**31), 2**31 - 1),
 }
 
+_DOUBLES = (-1.0, 0.0, 1e308, float("inf"), float("nan"))
+
 
 def values_of(field: FieldDescriptor) -> tuple[Any, ...]:
     """Hostile values of a scalar field."""
@@ -30,6 +32,8 @@ def values_of(field: FieldDescriptor) -> tuple[Any, ...]:
         return _STRINGS
     if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
         return (True,)
+    if field.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE:
+        return _DOUBLES
     return _INTEGERS[field.cpp_type]
 
 

@@ -123,6 +123,10 @@ GOOD: dict[str, Make] = {
     "Engines/Get": lambda s: [t.EnginesGetRequest(session=s)],
     "Engines/Doctor": lambda s: [t.DoctorRequest(session=s)],
     "Engines/Assign": lambda s: [t.AssignRequest(scope=s, engine_id="legacy")],
+    "Engines/ListQuotas": lambda s: [t.ListQuotasRequest(tenant="acme")],
+    "Engines/SetQuota": lambda s: [
+        t.SetQuotaRequest(tenant="acme", quota=t.Quota(weight=2.0, calls=1_000))
+    ],
 }
 """By the rpc's name below the package."""
 

@@ -389,5 +389,7 @@ EMPTY: dict[str, str] = {
     "Engines/Get": "",
     "Engines/Doctor": "",
     "Engines/Assign": "engine_id",
+    "Engines/ListQuotas": "",
+    "Engines/SetQuota": "tenant",
 }
 """What an empty request is refused for, where it is not `session.agent_id`. Empty: it is taken."""

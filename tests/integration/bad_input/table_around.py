@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from contextengine import types as t
 from contextengine.messages import assistant, user
 from tests.integration.bad_input.cases import (
@@ -21,7 +23,7 @@ from tests.integration.harness import ref
 NONE = ref("none")
 
 
-def header(session: t.SessionRef, **more: str) -> t.ImportRequest:
+def header(session: t.SessionRef, **more: Any) -> t.ImportRequest:
     return t.ImportRequest(header=t.ImportRequest.Header(session=session, **more))
 
 
@@ -48,6 +50,11 @@ def keeping(what: str, field: str, **said: str) -> Case:
     """A harness that keeps a lease badly."""
     wrong = t.AttachRequest.KeepLease(**{"job_id": "j", "lease_id": "l", **said})
     return Case(what, [HELLO, t.AttachRequest(keep_lease=wrong)], [f"keep_lease.{field}"])
+
+
+def quota(**given: float) -> t.SetQuotaRequest:
+    """A quota that is wrong somewhere."""
+    return t.SetQuotaRequest(tenant="a", quota=t.Quota(**given))  # type: ignore[arg-type]
 
 
 CASES: dict[str, list[Case]] = {
@@ -227,6 +234,33 @@ CASES: dict[str, list[Case]] = {
         ),
         long_id("request_id", t.AssignRequest, engine_id="dag"),
         long_id("engine_id", t.AssignRequest),
+    ],
+    "Engines/ListQuotas": [
+        bad("a name too long", t.ListQuotasRequest(tenant="x" * 257), "tenant"),
+        bad("a name not printable", t.ListQuotasRequest(tenant="a\nb"), "tenant"),
+    ],
+    "Engines/SetQuota": [
+        bad("no tenant", t.SetQuotaRequest(clear=True), "tenant"),
+        bad("a name too long", t.SetQuotaRequest(tenant="x" * 257, clear=True), "tenant"),
+        bad("a name not printable", t.SetQuotaRequest(tenant="a\nb", clear=True), "tenant"),
+        bad("nothing to set", t.SetQuotaRequest(tenant="a"), "quota"),
+        bad("an empty quota", t.SetQuotaRequest(tenant="a", quota=t.Quota()), "quota"),
+        *(
+            bad(f"{name} {value}", quota(**{name: value}), f"quota.{name}")
+            for name in ("calls", "long_calls", "streams", "waits")
+            for value in (-1, 0, 1_000_001, 2**62)
+        ),
+        *(
+            bad(f"weight {value}", quota(weight=value), "quota.weight")
+            for value in (-1.0, 0.0, 1_000.5, float("inf"), float("nan"))
+        ),
+        contradictory(
+            "set and removed",
+            t.SetQuotaRequest(tenant="a", quota=t.Quota(calls=1), clear=True),
+            "clear",
+            "quota",
+        ),
+        long_id("request_id", t.SetQuotaRequest, tenant="a", clear=True),
     ],
 }
 """By the rpc's name below the package. An empty list: there is nothing in the request that could be

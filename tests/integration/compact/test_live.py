@@ -69,6 +69,29 @@ async def test_a_list_is_stored_compacted_and_answered(
     assert (await shared.client.get_status(session)).message_count == len(sent) + 2
 
 
+async def test_the_compressors_summary_behind_a_users_message_is_told_in_the_models_role(
+    shared: House, session: t.SessionRef
+) -> None:
+    """And is known again by its words, in that role, where messages have no ids."""
+    await assigned(shared, session, "compressor")
+    sent = without_ids([system("Be kind."), *TALK])
+    done = await shared.client.compact(
+        session, live=listed(sent), return_list=True, force=True, budget=budget(20_000)
+    )
+    roles = [item.message.role for item in done.items]
+    at = next(at for at, item in enumerate(done.items) if item.HasField("summary"))
+    assert roles[at - 1 : at + 2] == [t.ROLE_USER, t.ROLE_ASSISTANT, t.ROLE_USER]
+    went_on = without_ids([item.message for item in done.items])
+    again = await shared.client.compact(
+        session,
+        live=listed([*went_on, user("And then?")]),
+        return_list=True,
+        budget=budget(400_000),
+    )
+    assert again.items[at].message == done.items[at].message
+    assert (await shared.client.get_status(session)).message_count == len(sent) + 1
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_proposal_of_a_list_may_be_refused_and_taken(
     shared: House, session: t.SessionRef, engine: str

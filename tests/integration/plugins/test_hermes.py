@@ -237,6 +237,9 @@ def answering(code: str) -> dict[str, str]:
     ("code", "how"),
     [
         ("raise RuntimeError('the password is swordfish')", "RuntimeError"),
+        ("raise SystemExit(3)", "SystemExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise GeneratorExit", "GeneratorExit"),
         ("return 'a list'", "answered a str and no list of messages"),
         ("return [1]", "answered a list whose item 0 is a int"),
         ("return [{'content': 'x'}]", "answered a list whose item 0 has no role of a message"),

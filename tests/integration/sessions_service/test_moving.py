@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 import grpc
 import pytest
@@ -11,12 +12,13 @@ import pytest
 from contextengine import ContextEngineError
 from contextengine import types as t
 from contextengine.errors import from_rpc_error
+from contextengine.exports import Tally
 from contextengine.messages import assistant, tool_call, tool_result, user
 from tests.integration.harness import House, problem, ref, texts
 from tests.integration.writing.messages import everything, result
 
 
-def header(session: t.SessionRef, **more: str) -> t.ImportRequest:
+def header(session: t.SessionRef, **more: Any) -> t.ImportRequest:
     return t.ImportRequest(header=t.ImportRequest.Header(session=session, **more))
 
 
@@ -185,7 +187,50 @@ async def test_first_the_session_then_messages_then_summaries(house: House) -> N
     )
     await house.client.record_host_change(ref(), compacted=change)
     kinds = [reply.WhichOneof("kind") async for reply in house.client.sessions.export(ref())]
-    assert kinds == ["session", "message", "message", "message", "summary"]
+    assert kinds == ["session", "message", "message", "message", "summary", "end"]
+
+
+async def test_an_export_tells_what_it_holds_and_a_short_one_is_noticed(house: House) -> None:
+    await house.client.ingest_batch(ref(), session_of(3))
+    change = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=1, last_sequence=2, summary="s"
+    )
+    await house.client.record_host_change(ref(), compacted=change)
+    parts = [part async for part in house.client.sessions.export(ref())]
+    for altered in (parts, parts[:-1], [*parts[:2], *parts[3:]], [*parts[:-2], parts[-1]]):
+        tally = Tally()
+        for part in altered:
+            tally.add(part)
+        if altered is parts:
+            tally.check()
+        else:
+            with pytest.raises(ValueError, match=r"the export (ends|has)"):
+                tally.check()
+    tally = Tally()
+    other = t.ExportResponse()
+    other.CopyFrom(parts[1])
+    other.message.content_hash = b"other"
+    for part in (parts[0], other, *parts[2:]):
+        tally.add(part)
+    with pytest.raises(ValueError, match="are not those"):
+        tally.check()
+    with pytest.raises(ValueError, match="follows the end"):
+        tally.add(parts[1])
+
+
+@pytest.mark.parametrize("told", [0, 2, 4])
+async def test_an_import_of_another_number_than_it_says_stores_nothing(
+    house: House, told: int
+) -> None:
+    first = header(ref())
+    first.header.message_count = told
+    error = await refused(house, [first, *parts([user("a"), user("b"), user("c")])])
+    assert error.violations[0].field == "header.message_count"
+    with pytest.raises(ContextEngineError, match="SESSION_NOT_FOUND"):
+        await house.client.sessions.get(ref())
+    first.header.message_count = 3
+    stored = await house.sessions.Import(iter([first, *parts([user("a"), user("b"), user("c")])]))
+    assert stored.stored_count == 3
 
 
 async def test_as_of_every_revision(house: House) -> None:

@@ -74,10 +74,13 @@ async def verdict(on: Served, session: t.SessionRef) -> tuple[bool, str]:
 
 async def test_one_handoff_in_sections_is_brought_up_to_date(on: Served) -> None:
     session = await talk(on, "sections")
-    done = await compact(on, session, focus="the billing tables")
+    memory = f"<b>Ann</b> likes short tables. {SECRET}"
+    done = await compact(on, session, focus="the billing tables", memory_context=memory)
     (asked,) = on.services["first"].requests
     assert f"## {TASK}:" in asked.system
+    assert not {"max_tokens", "max_completion_tokens", "temperature"} & set(asked.body)
     assert "the billing tables" in asked.user
+    assert r"\u003cb\u003eAnn\u003c/b\u003e likes short tables." in asked.user
     assert SECRET not in asked.user
     (made,) = done.summaries
     newest = max(int(word) for word in asked.user.split() if word.isdigit() and int(word) < 40)

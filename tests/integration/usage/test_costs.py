@@ -122,3 +122,42 @@ async def test_an_operator_replaces_the_catalogue(tmp_path: Path) -> None:
 def test_a_catalogue_that_cannot_be_read_is_refused_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
         load_settings(None, {"usage.rates": str(tmp_path / "none.yaml")}, {})
+
+
+async def test_costs_are_known_by_execution_and_by_channel(house: House) -> None:
+    """An execution is a turn. A report belongs to the channel that the session is held on then."""
+    await begun(house, model="gpt-5")
+    million = t.Usage(input_tokens=1_000_000)
+    await house.client.assemble(ref(), ingest=[user("hello")], channel_type="dm")
+    assert not (await house.client.get_status(ref())).HasField("execution_cost")
+    await called(house, million)
+    await called(house, million)
+    status = await house.client.get_status(ref())
+    assert status.execution_cost.cost_micro_usd == 2_500_000
+    assert status.execution_cost.call_count == 2
+    await house.client.assemble(ref(), ingest=[user("and?")], channel_type="group")
+    assert not (await house.client.get_status(ref())).HasField("execution_cost")
+    await called(house, t.Usage(input_tokens=3_000_000, cache_read_tokens=1_000_000))
+    await house.restart()
+    status = await house.client.get_status(ref())
+    assert status.execution_cost.call_count == 1
+    assert status.execution_cost.cache_hit_share == 0.25
+    by_channel = {one.channel_type: one.cost for one in status.cost_by_channel}
+    assert list(by_channel) == ["group", "dm"]  # the dearest first
+    assert by_channel["dm"].cost_micro_usd == 2_500_000
+    assert by_channel["dm"].usage.input_tokens == 2_000_000
+    total = sum(one.cost_micro_usd for one in by_channel.values())
+    assert total == status.cost.cost_micro_usd
+    assert by_channel["group"].saved_micro_usd == status.cost.saved_micro_usd > 0
+
+
+async def test_of_very_many_channels_the_further_ones_count_together(house: House) -> None:
+    await begun(house, model="gpt-5")
+    for number in range(40):
+        await house.client.assemble(ref(), ingest=[user("go on")], channel_type=f"c{number:02}")
+        await called(house, t.Usage(input_tokens=1_000))
+    by_channel = (await house.client.get_status(ref())).cost_by_channel
+    assert len(by_channel) == 33
+    assert by_channel[0].channel_type == ""
+    assert by_channel[0].cost.call_count == 8
+    assert sum(one.cost.call_count for one in by_channel) == 40

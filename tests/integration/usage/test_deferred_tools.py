@@ -86,12 +86,37 @@ async def test_what_is_found_is_shown_from_then_on(deferring: House) -> None:
     assert await visible(deferring) == shown
     await deferring.restart()
     assert await visible(deferring) == shown
-    for number in range(30):
-        turn = [user(f"q{number} " + "words " * 60), assistant("words " * 60)]
+    for number in range(19):
+        turn = [user(f"q{number} " + "words " * 90), assistant("words " * 90)]
         await deferring.client.ingest_batch(ref(), turn)
     done = await deferring.client.compact(ref(), force=True, budget=t.Budget(message_tokens=2_000))
     assert done.compacted
     assert await visible(deferring) == shown
+
+
+async def test_what_was_found_and_is_not_used_is_deferred_again(tmp_path: Path) -> None:
+    """As Comis demotes tools that were not used for twenty turns. Messages are counted in steps of
+    20, so one that was called stays for as long as that."""
+    settings: dict[str, Any] = {
+        "usage.tool_deferral.engines": ["dag"],
+        "usage.tool_deferral.demote_after": 3,
+        "usage.tool_deferral.recent_messages": 2,
+    }
+    async with living(tmp_path, **settings) as house:
+        await house.client.ingest(ref(), user("hello", id="m0"))
+        await visible(house)
+        await discover(house, "mail")
+        await house.client.ingest_batch(ref(), [user(f"more {n}") for n in range(2)])
+        await discover(house, "history of commits")
+        found = ["read", "write", "discover_tools", "send", "mcp__git__log"]
+        assert await visible(house) == found
+        assert await visible(house, ingest=[user("third", id="m3")]) == found
+        assert await visible(house, ingest=[user("fourth", id="m4")]) == [*found[:3], found[4]]
+        await house.restart()
+        assert await visible(house) == [*found[:3], found[4]]
+        # What is found again stands behind what was found since.
+        await discover(house, "mail")
+        assert await visible(house) == [*found[:3], "mcp__git__log", "send"]
 
 
 async def test_definitions_come_with_the_call_or_with_the_assembly_before(

@@ -210,7 +210,8 @@ async def test_a_wait_holds_no_place_and_takes_its_turn_again() -> None:
     waiting = desk.ask("a")
     kind = desk.admission.calls
     async with desk.admission.away(waiting, kind):
-        assert desk.admission.held("a") == {"calls": 0, "long_calls": 0, "streams": 0, "waits": 1}
+        held = desk.admission.held("a")
+        assert held == {"calls": 0, "waiting_calls": 0, "long_calls": 0, "streams": 0, "waits": 1}
         other = desk.ask("b")
         assert other.working
         back = asyncio.get_running_loop().call_soon(desk.done, other)

@@ -11,13 +11,18 @@ from operator import attrgetter
 from typing import Any, cast
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.api.pipeline.admission import Limits
+from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits
+from contextengine_server.api.pipeline.traffic import Traffic
 from contextengine_server.app import registry_of, rules_of
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
+from contextengine_server.commands.engines.quotas import Tenants
 from contextengine_server.compaction.memory_flush import Memory
 from contextengine_server.config.load import load_settings
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.registration import Registration
+from contextengine_server.fairness.quota import TenantQuotas
 from contextengine_server.health.checks import Check, assignment_checks, engine_checks, store_checks
 from contextengine_server.plugins.engines import installed_engines
 from contextengine_server.recall.archive import Archive
@@ -177,7 +182,12 @@ class Server:
         self.context = context_engine_commands(core, archive, guards)
         self.recall = recall_commands(core, archive)
         self.sessions = sessions_commands(core)
-        self.engines = engines_commands(core, self.examine, ["cheap"])
+        self.tenants = Tenants(
+            TenantQuotas(),
+            self.store.quotas,
+            Traffic(Limits(), ByteLimits(1 << 30, 1 << 30, 1 << 20), Metrics()),
+        )
+        self.engines = engines_commands(core, self.examine, ["cheap"], self.tenants)
         self.project = project_command(core)
 
     async def open(self) -> Server:

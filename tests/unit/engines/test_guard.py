@@ -34,7 +34,7 @@ def guarded(method: str, answer: Any) -> GuardedEngine:
     """An engine one of whose methods answers, or raises, this."""
 
     def answers(self: object, *arguments: Any) -> Any:
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -50,6 +50,12 @@ def test_what_an_engine_throws_is_its_failure(method: str) -> None:
     assert (caught.value.engine_id, caught.value.how, caught.value.law) == ("legacy", "KeyError", 0)
     assert caught.value.__cause__ is thrown
     assert "somebody" not in str(caught.value)
+
+
+@pytest.mark.parametrize("thrown", [SystemExit, GeneratorExit])
+def test_one_that_would_end_the_process_has_failed(thrown: type[BaseException]) -> None:
+    with pytest.raises(EngineBroken, match=thrown.__name__):
+        guarded("due", thrown()).due(*CALLS["due"])
 
 
 @pytest.mark.parametrize("method", CALLS)

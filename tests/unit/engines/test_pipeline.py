@@ -75,6 +75,7 @@ class Session:
         assert lawful(self.view, self.engine, plan, budget) is None
         slots = [slot for part in plan.segments for slot in segment_slots(part, self.view)]
         self.texts = {slot.sequence: text(slot.frame) for slot in slots}
+        self.messages = {slot.sequence: item_of(slot.frame).message for slot in slots}
         return {slot.sequence: slot.form for slot in slots if slot.sequence}
 
     def short(self, budget: int = BUDGET) -> dict[int, str]:
@@ -200,6 +201,52 @@ def test_pictures_and_errors_go_by_age() -> None:
     assert all(
         f"expand sequence {at} with session_search to read" in words for at, words in short.items()
     )
+
+
+def test_what_was_said_of_a_picture_goes_once_there_is_a_later_one() -> None:
+    """As Comis's documents have it."""
+    one = Session(eviction_min_age=3)
+    first = one.call("image_analyze", 400, image_path="a.png", prompt="what is it?")
+    one.fill(5, 2_000)
+    assert one.short() == {}  # there is no later one
+    second = one.call("Image_Analyze", 400, image_path="b.png")
+    one.fill(5, 2_000)
+    short = one.short()
+    assert short[first].startswith("[evicted image: ")
+    assert second not in short
+
+
+def picture(words: str = "here it is") -> pb.Message:
+    message = said(pb.ROLE_ASSISTANT, words)
+    message.parts.add().image.uri = "https://example.org/a.png"
+    return message
+
+
+def test_pictures_that_the_model_made_go_by_age_and_its_words_stay() -> None:
+    """Its age is how many messages came since; the words beside it stay where they are."""
+    one = Session(eviction_min_age=9)
+    one.say()
+    made = one.add(picture())
+    one.fill(4, 3_000)
+    assert made not in one.shown() or one.shown()[made] is Form.VERBATIM
+    one.fill(1, 10)
+    one.fill(5, 2_000)
+    assert one.shown()[made] is Form.PLACEHOLDER
+    words, marker = one.messages[made].parts
+    assert words.text.text == "here it is"
+    assert marker.text.text.startswith("[evicted image: it is old; expand sequence")
+
+
+def test_a_picture_beside_reasoning_and_one_that_is_pinned_stay() -> None:
+    one = Session(eviction_min_age=3)
+    one.say()
+    thought, kept = picture(), picture()
+    thought.parts.add().reasoning.text = "hm"
+    kept.labels["pinned"] = "true"
+    both = [one.add(thought), one.add(kept)]
+    one.fill(12, 2_000)
+    shown = one.shown()
+    assert all(shown[each] is Form.VERBATIM for each in both)
 
 
 # The masker.

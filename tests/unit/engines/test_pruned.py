@@ -49,7 +49,8 @@ class Session:
 
     def __init__(self, engine: Engine | None = None, **rules: Any) -> None:
         self.engine = PrunedEngine(
-            engine or DagEngine(DagOptions(fresh_tail_turns=1)), PruningRules(on=True, **rules)
+            engine or DagEngine(DagOptions(fresh_tail_turns=1)),
+            PruningRules(**{"on": True, **rules}),
         )
         self.view, self.count, self.clock = views.empty(), 0, 1_700_000_000_000
         self.rows: list[ViewRow] = []
@@ -70,6 +71,20 @@ class Session:
     def say(self, text: str = "go on") -> int:
         return self.add(said(pb.ROLE_USER, text))
 
+    def show(self, words: str = "what is this?", *, label: str = "") -> int:
+        """A user asks about a picture."""
+        message = said(pb.ROLE_USER, words)
+        message.parts.add().image.uri = "https://example.org/a.png"
+        if label:
+            message.labels[label] = "true"
+        return self.add(message)
+
+    def turns(self, count: int) -> None:
+        """So many turns that the model answers."""
+        for _ in range(count):
+            self.say()
+            self.reply()
+
     def reply(self, times: int = 1) -> int:
         for _ in range(times):
             self.add(said(pb.ROLE_ASSISTANT, "done"))
@@ -88,11 +103,17 @@ class Session:
             result.parts.add().image.uri = "https://example.org/a.png"
         return self.add(asked, answer)
 
+    def shown_forms(self, sequences: list[int]) -> list[Form]:
+        """The forms of these messages."""
+        self.shown()
+        return [self.forms[sequence] for sequence in sequences]
+
     def shown(self, budget: int = BUDGET) -> dict[int, str]:
         """What is shown of the results, by sequence."""
         plan = self.engine.plan(self.view, ReferenceTokens(budget))
         assert lawful(self.view, self.engine, plan, budget) is None
         slots = [slot for part in plan.segments for slot in segment_slots(part, self.view)]
+        self.items = {slot.sequence: item_of(slot.frame).message for slot in slots}
         self.forms, self.name = {slot.sequence: slot.form for slot in slots}, plan.forms
         return {slot.sequence: text for slot in slots if (text := result_of(slot.frame))}
 
@@ -390,3 +411,82 @@ def test_a_summary_since_lifts_nothing() -> None:
     one.say()
     assert one.shown()[later] == LONG
     assert one.shown()[result] == before
+
+
+SEEN = "[image data removed - already processed by model]"
+
+
+@pytest.mark.parametrize("engine", engines(), ids=lambda engine: engine.id)
+def test_pictures_stay_for_the_newest_turns_that_were_answered(engine: Engine) -> None:
+    """OpenClaw's cleanup of old images, whatever the cache does."""
+    one = Session(engine, on=False, picture_turns=3)
+    asked = one.show()
+    looked = one.call("it shows a cat", image=True)
+    one.reply()
+    one.turns(2)
+    one.say()
+    assert set(one.shown_forms([asked, looked])) == {Form.VERBATIM}
+    one.reply()
+    assert set(one.shown_forms([asked, looked])) == {Form.VERBATIM}  # within a turn nothing moves
+    one.say()
+    assert set(one.shown_forms([asked, looked])) == {Form.PLACEHOLDER}
+    words, marker = one.items[asked].parts
+    assert words.text.text == "what is this?"
+    reader = " with session_search" if engine.id == "pipeline" else ""
+    assert marker.text.text == f"{SEEN}\n[expand sequence {asked}{reader} to see it]"
+    result = one.items[looked].parts[0].tool_result
+    assert [part.text.text.split("\n")[0] for part in result.parts] == ["it shows a cat", SEEN]
+    assert not any(part.HasField("image") for part in result.parts)
+    one.turns(9)
+    assert set(one.shown_forms([asked, looked])) == {Form.PLACEHOLDER}
+
+
+def test_turns_that_nobody_answered_do_not_count() -> None:
+    one = Session(on=False, picture_turns=1)
+    asked = one.show()
+    one.reply()
+    for _ in range(4):
+        one.say()
+    assert one.shown_forms([asked]) == [Form.VERBATIM]
+    one.reply()
+    one.say()
+    assert one.shown_forms([asked]) == [Form.PLACEHOLDER]
+
+
+def test_pictures_of_a_tail_pinned_ones_and_those_of_the_model_stay() -> None:
+    one = Session(DagEngine(DagOptions(fresh_tail_turns=5)), on=False, picture_turns=1)
+    pinned = one.show(label="pinned")
+    message = said(pb.ROLE_ASSISTANT, "I drew it")
+    message.parts.add().image.uri = "https://example.org/a.png"
+    own = one.add(message)
+    one.turns(4)
+    late = one.show()
+    one.reply()
+    one.turns(1)
+    one.say()
+    assert set(one.shown_forms([pinned, own, late])) == {Form.VERBATIM}
+    one.turns(3)
+    one.say()
+    assert one.shown_forms([pinned, own, late]) == [
+        Form.VERBATIM, Form.VERBATIM, Form.PLACEHOLDER
+    ]  # fmt: skip
+
+
+def test_pictures_stay_for_good_by_default() -> None:
+    one = Session()
+    asked = one.show()
+    one.turns(20)
+    assert one.shown_forms([asked]) == [Form.VERBATIM]
+
+
+def test_what_is_cleared_besides_has_no_picture_either() -> None:
+    one = Session(picture_turns=1, soft_trim_ratio=0.0, max_chars=100, head_chars=10, tail_chars=10)
+    one.say()
+    looked = one.call("x" * 4_000, image=True)
+    one.reply()
+    one.turns(3)
+    one.wait(6 * MINUTE)
+    one.say()
+    shown = one.shown()[looked]
+    assert "[image removed during context pruning]" in shown
+    assert SEEN not in shown

@@ -102,6 +102,11 @@ def test_other_words_of_a_result_and_of_a_call_are_let_be() -> None:
     assert read(*shorter) == []
 
 
+def test_other_words_of_every_message_are_no_notes() -> None:
+    """An engine that writes into the messages that it was given leaves none out."""
+    assert read(*[{**message, "content": "GONE"} for message in copy.deepcopy(GIVEN)]) == []
+
+
 @pytest.mark.parametrize(
     "merged",
     [
@@ -163,6 +168,11 @@ def test_whatever_is_answered_the_changes_are_of_the_list() -> None:
         ((NOTE,), "answered a tuple and no list of messages"),
         ([NOTE, 3], "answered a list whose item 1 is a int"),
         ([{"role": "robot", "content": ""}], "item 0 has no role of a message"),
+        ([{"role": ["user"], "content": ""}], "item 0 has no role of a message"),
+        (
+            [{"role": "tool", "content": "", "tool_call_id": ["a"]}],
+            "a tool_call_id that is no text",
+        ),
         ([{"role": "user", "content": 3}], "item 0 has a content that is neither text nor list"),
         ([{"role": "user", "content": [{"type": "text", "text": "x"}]}], ""),
         ([{"role": "assistant", "tool_calls": []}], ""),

@@ -22,6 +22,7 @@ from contextengine_server.session.usage.tools import (
     ToolDeferral,
     with_discovered,
 )
+from contextengine_server.usage.deferral import DeferralRules
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import S1, TENANT, Server, incoming, scope, spoken, user
 from tests.unit.commands.house import assistant as said
@@ -220,10 +221,10 @@ async def test_lately_is_so_many_messages_of_a_list(
 
 
 async def test_what_was_found_is_remembered_once_and_no_more_than_so_much() -> None:
-    state = with_discovered(SessionState(), ["a", "b"])
+    state = with_discovered(DeferralRules(), SessionState(), ["a", "b"], 0)
     assert state.discovered == ("a", "b")
-    assert with_discovered(state, ["b", "c"]).discovered == ("a", "b", "c")
-    many = with_discovered(state, [f"t{at}" for at in range(MAX_DISCOVERED)])
+    assert with_discovered(DeferralRules(), state, ["b", "c"], 0).discovered == ("a", "b", "c")
+    many = with_discovered(DeferralRules(), state, [f"t{at}" for at in range(MAX_DISCOVERED)], 0)
     assert len(many.discovered) == MAX_DISCOVERED
     assert many.discovered[0] == "t0"
 

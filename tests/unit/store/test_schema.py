@@ -203,9 +203,10 @@ def test_every_statement_goes_by_an_index(path: Path, name: str, statement: str)
         plan = db.execute(
             f"EXPLAIN QUERY PLAN {statement}", names or [1] * statement.count("?")
         ).fetchall()
-    # A count reads its index whole, gauges the short tables of what waits, and the doctor without a
-    # server every assignment; the queue of debts is an index of its own, and a JSON list is one.
-    whole = "heads.count_all", "workload", "assignments.all"
+    # A count reads its index whole, gauges the short tables of what waits, the doctor without a
+    # server every assignment, and a start every quota; the queue of debts is an index of its own,
+    # and a JSON list is one.
+    whole = "heads.count_all", "workload", "assignments.all", "quotas.all"
     allowed = {"json_each"} | (
         {"due"}
         if name in ("debts.due", "debts.debtors")

@@ -174,3 +174,9 @@ def test_a_search_finds_no_more_than_ten() -> None:
     assert len(find(RULES, many, "thing")) == 10
     assert len(find(RULES, many, "mcp__s")) == 10
     assert len(find(RULES, many, "s")) == 10
+
+
+def test_a_tool_that_was_found_is_kept_for_so_many_turns_or_for_good() -> None:
+    assert RULES.keeps(5, 25)
+    assert not RULES.keeps(5, 26)
+    assert replace(RULES, demote_after=0).keeps(1, 10_000)

@@ -23,7 +23,7 @@ COMPACTION_TARGET_BUDGET: CompactionTarget
 COMPACTION_TARGET_THRESHOLD: CompactionTarget
 
 class CompactRequest(_message.Message):
-    __slots__ = ("session", "request_id", "expected_revision", "target", "budget", "force", "force_reason", "current_token_count", "focus", "live", "propose_only", "return_list", "undo_to_generation", "no_wait", "runtime_settings", "trigger", "redo")
+    __slots__ = ("session", "request_id", "expected_revision", "target", "budget", "force", "force_reason", "current_token_count", "focus", "live", "propose_only", "return_list", "undo_to_generation", "no_wait", "runtime_settings", "trigger", "redo", "memory_context")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +41,7 @@ class CompactRequest(_message.Message):
     RUNTIME_SETTINGS_FIELD_NUMBER: _ClassVar[int]
     TRIGGER_FIELD_NUMBER: _ClassVar[int]
     REDO_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     request_id: str
     expected_revision: int
@@ -58,7 +59,8 @@ class CompactRequest(_message.Message):
     runtime_settings: _host_pb2.RuntimeSettings
     trigger: str
     redo: bool
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., request_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., target: _Optional[_Union[CompactionTarget, str]] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., force: _Optional[bool] = ..., force_reason: _Optional[str] = ..., current_token_count: _Optional[int] = ..., focus: _Optional[str] = ..., live: _Optional[_Union[LiveCompaction, _Mapping]] = ..., propose_only: _Optional[bool] = ..., return_list: _Optional[bool] = ..., undo_to_generation: _Optional[int] = ..., no_wait: _Optional[bool] = ..., runtime_settings: _Optional[_Union[_host_pb2.RuntimeSettings, _Mapping]] = ..., trigger: _Optional[str] = ..., redo: _Optional[bool] = ...) -> None: ...
+    memory_context: str
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., request_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., target: _Optional[_Union[CompactionTarget, str]] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., force: _Optional[bool] = ..., force_reason: _Optional[str] = ..., current_token_count: _Optional[int] = ..., focus: _Optional[str] = ..., live: _Optional[_Union[LiveCompaction, _Mapping]] = ..., propose_only: _Optional[bool] = ..., return_list: _Optional[bool] = ..., undo_to_generation: _Optional[int] = ..., no_wait: _Optional[bool] = ..., runtime_settings: _Optional[_Union[_host_pb2.RuntimeSettings, _Mapping]] = ..., trigger: _Optional[str] = ..., redo: _Optional[bool] = ..., memory_context: _Optional[str] = ...) -> None: ...
 
 class LiveCompaction(_message.Message):
     __slots__ = ("messages", "store_new", "takes_back")

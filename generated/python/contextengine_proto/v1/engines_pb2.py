@@ -25,9 +25,10 @@ _sym_db = _symbol_database.Default()
 from contextengine_proto.v1 import engine_info_pb2 as contextengine_dot_v1_dot_engine__info__pb2
 from contextengine_proto.v1 import lifecycle_pb2 as contextengine_dot_v1_dot_lifecycle__pb2
 from contextengine_proto.v1 import message_pb2 as contextengine_dot_v1_dot_message__pb2
+from contextengine_proto.v1 import quota_pb2 as contextengine_dot_v1_dot_quota__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ontextengine/v1/engines.proto\x12\x10\x63ontextengine.v1\x1a\"contextengine/v1/engine_info.proto\x1a contextengine/v1/lifecycle.proto\x1a\x1e\x63ontextengine/v1/message.proto\"\x14\n\x12\x45nginesListRequest\"[\n\x13\x45nginesListResponse\x12)\n\x07\x65ngines\x18\x01 \x03(\x0b\x32\x18.contextengine.v1.Engine\x12\x19\n\x11\x64\x65\x66\x61ult_engine_id\x18\x02 \x01(\t\"\xbb\x01\n\x06\x45ngine\x12*\n\x04info\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.EngineInfo\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x11\n\tavailable\x18\x03 \x01(\x08\x12\x1a\n\x12unavailable_reason\x18\x04 \x01(\t\x12\x30\n\x07\x66\x61ilure\x18\x05 \x01(\x0b\x32\x1f.contextengine.v1.EngineFailure\x12\x15\n\rsession_count\x18\x06 \x01(\x03\"U\n\x11\x45nginesGetRequest\x12\x11\n\tengine_id\x18\x01 \x01(\t\x12-\n\x07session\x18\x02 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\"\xae\x02\n\x12\x45nginesGetResponse\x12(\n\x06\x65ngine\x18\x01 \x01(\x0b\x32\x18.contextengine.v1.Engine\x12<\n\x07options\x18\x02 \x03(\x0b\x32+.contextengine.v1.EnginesGetResponse.Option\x12\x0e\n\x06source\x18\x03 \x01(\t\x1a\x9f\x01\n\x06Option\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x0c\n\x04type\x18\x03 \x01(\t\x12\x14\n\x0c\x64\x65\x66\x61ult_json\x18\x04 \x01(\x0c\x12\x12\n\nvalue_json\x18\x05 \x01(\x0c\x12\x14\n\x0cminimum_json\x18\x06 \x01(\x0c\x12\x14\n\x0cmaximum_json\x18\x07 \x01(\x0c\x12\x0e\n\x06source\x18\x08 \x01(\t\"f\n\rDoctorRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x0e\n\x06repair\x18\x02 \x01(\x08\x12\x16\n\x0e\x63lear_failures\x18\x03 \x01(\x08\"\x9a\x02\n\x0e\x44octorResponse\x12\n\n\x02ok\x18\x01 \x01(\x08\x12\x36\n\x06\x63hecks\x18\x02 \x03(\x0b\x32&.contextengine.v1.DoctorResponse.Check\x1am\n\x05\x43heck\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x37\n\x06status\x18\x02 \x01(\x0e\x32\'.contextengine.v1.DoctorResponse.Status\x12\r\n\x05\x66ound\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x64vice\x18\x04 \x01(\t\"U\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\r\n\tSTATUS_OK\x10\x01\x12\x12\n\x0eSTATUS_WARNING\x10\x02\x12\x10\n\x0cSTATUS_ERROR\x10\x03\"\xb7\x01\n\rAssignRequest\x12+\n\x05scope\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x11\n\tengine_id\x18\x02 \x01(\t\x12\x14\n\x0coptions_json\x18\x03 \x01(\x0c\x12\r\n\x05\x63lear\x18\x04 \x01(\x08\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12-\n\x05match\x18\x06 \x01(\x0b\x32\x1e.contextengine.v1.SessionMatch\"\xa8\x01\n\x0cSessionMatch\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x13\n\x0bsession_key\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x17\n\nmin_window\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x17\n\nmax_window\x18\x06 \x01(\x03H\x01\x88\x01\x01\x42\r\n\x0b_min_windowB\r\n\x0b_max_window\"N\n\x0e\x41ssignResponse\x12,\n\x06\x65ngine\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.EngineInfo\x12\x0e\n\x06source\x18\x02 \x01(\t2\xca\x02\n\x07\x45ngines\x12S\n\x04List\x12$.contextengine.v1.EnginesListRequest\x1a%.contextengine.v1.EnginesListResponse\x12P\n\x03Get\x12#.contextengine.v1.EnginesGetRequest\x1a$.contextengine.v1.EnginesGetResponse\x12K\n\x06\x44octor\x12\x1f.contextengine.v1.DoctorRequest\x1a .contextengine.v1.DoctorResponse\x12K\n\x06\x41ssign\x12\x1f.contextengine.v1.AssignRequest\x1a .contextengine.v1.AssignResponseBk\n\x14\x64\x65v.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ontextengine/v1/engines.proto\x12\x10\x63ontextengine.v1\x1a\"contextengine/v1/engine_info.proto\x1a contextengine/v1/lifecycle.proto\x1a\x1e\x63ontextengine/v1/message.proto\x1a\x1c\x63ontextengine/v1/quota.proto\"\x14\n\x12\x45nginesListRequest\"[\n\x13\x45nginesListResponse\x12)\n\x07\x65ngines\x18\x01 \x03(\x0b\x32\x18.contextengine.v1.Engine\x12\x19\n\x11\x64\x65\x66\x61ult_engine_id\x18\x02 \x01(\t\"\xbb\x01\n\x06\x45ngine\x12*\n\x04info\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.EngineInfo\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x11\n\tavailable\x18\x03 \x01(\x08\x12\x1a\n\x12unavailable_reason\x18\x04 \x01(\t\x12\x30\n\x07\x66\x61ilure\x18\x05 \x01(\x0b\x32\x1f.contextengine.v1.EngineFailure\x12\x15\n\rsession_count\x18\x06 \x01(\x03\"U\n\x11\x45nginesGetRequest\x12\x11\n\tengine_id\x18\x01 \x01(\t\x12-\n\x07session\x18\x02 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\"\xae\x02\n\x12\x45nginesGetResponse\x12(\n\x06\x65ngine\x18\x01 \x01(\x0b\x32\x18.contextengine.v1.Engine\x12<\n\x07options\x18\x02 \x03(\x0b\x32+.contextengine.v1.EnginesGetResponse.Option\x12\x0e\n\x06source\x18\x03 \x01(\t\x1a\x9f\x01\n\x06Option\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x0c\n\x04type\x18\x03 \x01(\t\x12\x14\n\x0c\x64\x65\x66\x61ult_json\x18\x04 \x01(\x0c\x12\x12\n\nvalue_json\x18\x05 \x01(\x0c\x12\x14\n\x0cminimum_json\x18\x06 \x01(\x0c\x12\x14\n\x0cmaximum_json\x18\x07 \x01(\x0c\x12\x0e\n\x06source\x18\x08 \x01(\t\"f\n\rDoctorRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x0e\n\x06repair\x18\x02 \x01(\x08\x12\x16\n\x0e\x63lear_failures\x18\x03 \x01(\x08\"\x9a\x02\n\x0e\x44octorResponse\x12\n\n\x02ok\x18\x01 \x01(\x08\x12\x36\n\x06\x63hecks\x18\x02 \x03(\x0b\x32&.contextengine.v1.DoctorResponse.Check\x1am\n\x05\x43heck\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x37\n\x06status\x18\x02 \x01(\x0e\x32\'.contextengine.v1.DoctorResponse.Status\x12\r\n\x05\x66ound\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x64vice\x18\x04 \x01(\t\"U\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\r\n\tSTATUS_OK\x10\x01\x12\x12\n\x0eSTATUS_WARNING\x10\x02\x12\x10\n\x0cSTATUS_ERROR\x10\x03\"\xb7\x01\n\rAssignRequest\x12+\n\x05scope\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x11\n\tengine_id\x18\x02 \x01(\t\x12\x14\n\x0coptions_json\x18\x03 \x01(\x0c\x12\r\n\x05\x63lear\x18\x04 \x01(\x08\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12-\n\x05match\x18\x06 \x01(\x0b\x32\x1e.contextengine.v1.SessionMatch\"\xa8\x01\n\x0cSessionMatch\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x13\n\x0bsession_key\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x17\n\nmin_window\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x17\n\nmax_window\x18\x06 \x01(\x03H\x01\x88\x01\x01\x42\r\n\x0b_min_windowB\r\n\x0b_max_window\"N\n\x0e\x41ssignResponse\x12,\n\x06\x65ngine\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.EngineInfo\x12\x0e\n\x06source\x18\x02 \x01(\t2\xf6\x03\n\x07\x45ngines\x12S\n\x04List\x12$.contextengine.v1.EnginesListRequest\x1a%.contextengine.v1.EnginesListResponse\x12P\n\x03Get\x12#.contextengine.v1.EnginesGetRequest\x1a$.contextengine.v1.EnginesGetResponse\x12K\n\x06\x44octor\x12\x1f.contextengine.v1.DoctorRequest\x1a .contextengine.v1.DoctorResponse\x12K\n\x06\x41ssign\x12\x1f.contextengine.v1.AssignRequest\x1a .contextengine.v1.AssignResponse\x12W\n\nListQuotas\x12#.contextengine.v1.ListQuotasRequest\x1a$.contextengine.v1.ListQuotasResponse\x12Q\n\x08SetQuota\x12!.contextengine.v1.SetQuotaRequest\x1a\".contextengine.v1.SetQuotaResponseBk\n\x14\x64\x65v.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,32 +36,32 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'contextengine_proto.v1.engi
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\024dev.contextengine.v1P\001ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1'
-  _globals['_ENGINESLISTREQUEST']._serialized_start=154
-  _globals['_ENGINESLISTREQUEST']._serialized_end=174
-  _globals['_ENGINESLISTRESPONSE']._serialized_start=176
-  _globals['_ENGINESLISTRESPONSE']._serialized_end=267
-  _globals['_ENGINE']._serialized_start=270
-  _globals['_ENGINE']._serialized_end=457
-  _globals['_ENGINESGETREQUEST']._serialized_start=459
-  _globals['_ENGINESGETREQUEST']._serialized_end=544
-  _globals['_ENGINESGETRESPONSE']._serialized_start=547
-  _globals['_ENGINESGETRESPONSE']._serialized_end=849
-  _globals['_ENGINESGETRESPONSE_OPTION']._serialized_start=690
-  _globals['_ENGINESGETRESPONSE_OPTION']._serialized_end=849
-  _globals['_DOCTORREQUEST']._serialized_start=851
-  _globals['_DOCTORREQUEST']._serialized_end=953
-  _globals['_DOCTORRESPONSE']._serialized_start=956
-  _globals['_DOCTORRESPONSE']._serialized_end=1238
-  _globals['_DOCTORRESPONSE_CHECK']._serialized_start=1042
-  _globals['_DOCTORRESPONSE_CHECK']._serialized_end=1151
-  _globals['_DOCTORRESPONSE_STATUS']._serialized_start=1153
-  _globals['_DOCTORRESPONSE_STATUS']._serialized_end=1238
-  _globals['_ASSIGNREQUEST']._serialized_start=1241
-  _globals['_ASSIGNREQUEST']._serialized_end=1424
-  _globals['_SESSIONMATCH']._serialized_start=1427
-  _globals['_SESSIONMATCH']._serialized_end=1595
-  _globals['_ASSIGNRESPONSE']._serialized_start=1597
-  _globals['_ASSIGNRESPONSE']._serialized_end=1675
-  _globals['_ENGINES']._serialized_start=1678
-  _globals['_ENGINES']._serialized_end=2008
+  _globals['_ENGINESLISTREQUEST']._serialized_start=184
+  _globals['_ENGINESLISTREQUEST']._serialized_end=204
+  _globals['_ENGINESLISTRESPONSE']._serialized_start=206
+  _globals['_ENGINESLISTRESPONSE']._serialized_end=297
+  _globals['_ENGINE']._serialized_start=300
+  _globals['_ENGINE']._serialized_end=487
+  _globals['_ENGINESGETREQUEST']._serialized_start=489
+  _globals['_ENGINESGETREQUEST']._serialized_end=574
+  _globals['_ENGINESGETRESPONSE']._serialized_start=577
+  _globals['_ENGINESGETRESPONSE']._serialized_end=879
+  _globals['_ENGINESGETRESPONSE_OPTION']._serialized_start=720
+  _globals['_ENGINESGETRESPONSE_OPTION']._serialized_end=879
+  _globals['_DOCTORREQUEST']._serialized_start=881
+  _globals['_DOCTORREQUEST']._serialized_end=983
+  _globals['_DOCTORRESPONSE']._serialized_start=986
+  _globals['_DOCTORRESPONSE']._serialized_end=1268
+  _globals['_DOCTORRESPONSE_CHECK']._serialized_start=1072
+  _globals['_DOCTORRESPONSE_CHECK']._serialized_end=1181
+  _globals['_DOCTORRESPONSE_STATUS']._serialized_start=1183
+  _globals['_DOCTORRESPONSE_STATUS']._serialized_end=1268
+  _globals['_ASSIGNREQUEST']._serialized_start=1271
+  _globals['_ASSIGNREQUEST']._serialized_end=1454
+  _globals['_SESSIONMATCH']._serialized_start=1457
+  _globals['_SESSIONMATCH']._serialized_end=1625
+  _globals['_ASSIGNRESPONSE']._serialized_start=1627
+  _globals['_ASSIGNRESPONSE']._serialized_end=1705
+  _globals['_ENGINES']._serialized_start=1708
+  _globals['_ENGINES']._serialized_end=2210
 # @@protoc_insertion_point(module_scope)

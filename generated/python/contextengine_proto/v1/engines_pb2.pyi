@@ -1,6 +1,7 @@
 from contextengine_proto.v1 import engine_info_pb2 as _engine_info_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as _lifecycle_pb2
 from contextengine_proto.v1 import message_pb2 as _message_pb2
+from contextengine_proto.v1 import quota_pb2 as _quota_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor

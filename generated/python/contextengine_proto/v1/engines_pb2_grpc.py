@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from contextengine_proto.v1 import engines_pb2 as contextengine_dot_v1_dot_engines__pb2
+from contextengine_proto.v1 import quota_pb2 as contextengine_dot_v1_dot_quota__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -55,6 +56,16 @@ class EnginesStub:
                 request_serializer=contextengine_dot_v1_dot_engines__pb2.AssignRequest.SerializeToString,
                 response_deserializer=contextengine_dot_v1_dot_engines__pb2.AssignResponse.FromString,
                 _registered_method=True)
+        self.ListQuotas = channel.unary_unary(
+                '/contextengine.v1.Engines/ListQuotas',
+                request_serializer=contextengine_dot_v1_dot_quota__pb2.ListQuotasRequest.SerializeToString,
+                response_deserializer=contextengine_dot_v1_dot_quota__pb2.ListQuotasResponse.FromString,
+                _registered_method=True)
+        self.SetQuota = channel.unary_unary(
+                '/contextengine.v1.Engines/SetQuota',
+                request_serializer=contextengine_dot_v1_dot_quota__pb2.SetQuotaRequest.SerializeToString,
+                response_deserializer=contextengine_dot_v1_dot_quota__pb2.SetQuotaResponse.FromString,
+                _registered_method=True)
 
 
 class EnginesServicer:
@@ -90,6 +101,21 @@ class EnginesServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListQuotas(self, request, context):
+        """Lists what tenants may hold of the server at once, and what they hold. Operators only: of their own tenant; the
+        server's owner, an operator of a tenant of `auth.owners`, of all.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetQuota(self, request, context):
+        """Stores a quota of a tenant, or removes it; in force with the next call. The server's owner only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_EnginesServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -112,6 +138,16 @@ def add_EnginesServicer_to_server(servicer, server):
                     servicer.Assign,
                     request_deserializer=contextengine_dot_v1_dot_engines__pb2.AssignRequest.FromString,
                     response_serializer=contextengine_dot_v1_dot_engines__pb2.AssignResponse.SerializeToString,
+            ),
+            'ListQuotas': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListQuotas,
+                    request_deserializer=contextengine_dot_v1_dot_quota__pb2.ListQuotasRequest.FromString,
+                    response_serializer=contextengine_dot_v1_dot_quota__pb2.ListQuotasResponse.SerializeToString,
+            ),
+            'SetQuota': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetQuota,
+                    request_deserializer=contextengine_dot_v1_dot_quota__pb2.SetQuotaRequest.FromString,
+                    response_serializer=contextengine_dot_v1_dot_quota__pb2.SetQuotaResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -223,6 +259,60 @@ class Engines:
             '/contextengine.v1.Engines/Assign',
             contextengine_dot_v1_dot_engines__pb2.AssignRequest.SerializeToString,
             contextengine_dot_v1_dot_engines__pb2.AssignResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListQuotas(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/contextengine.v1.Engines/ListQuotas',
+            contextengine_dot_v1_dot_quota__pb2.ListQuotasRequest.SerializeToString,
+            contextengine_dot_v1_dot_quota__pb2.ListQuotasResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetQuota(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/contextengine.v1.Engines/SetQuota',
+            contextengine_dot_v1_dot_quota__pb2.SetQuotaRequest.SerializeToString,
+            contextengine_dot_v1_dot_quota__pb2.SetQuotaResponse.FromString,
             options,
             channel_credentials,
             insecure,

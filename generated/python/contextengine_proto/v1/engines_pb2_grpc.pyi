@@ -5,6 +5,7 @@ Engines: which there are, which one serves whom, and how they are."""
 
 from collections import abc as _abc
 from contextengine_proto.v1 import engines_pb2 as _engines_pb2
+from contextengine_proto.v1 import quota_pb2 as _quota_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -43,6 +44,12 @@ class EnginesStub:
     """Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
     chooses its engine.
     """
+    ListQuotas: _grpc.UnaryUnaryMultiCallable[_quota_pb2.ListQuotasRequest, _quota_pb2.ListQuotasResponse]
+    """Lists what tenants may hold of the server at once, and what they hold. Operators only: of their own tenant; the
+    server's owner, an operator of a tenant of `auth.owners`, of all.
+    """
+    SetQuota: _grpc.UnaryUnaryMultiCallable[_quota_pb2.SetQuotaRequest, _quota_pb2.SetQuotaResponse]
+    """Stores a quota of a tenant, or removes it; in force with the next call. The server's owner only."""
 
 @_typing.type_check_only
 class EnginesAsyncStub(EnginesStub):
@@ -59,6 +66,12 @@ class EnginesAsyncStub(EnginesStub):
     """Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
     chooses its engine.
     """
+    ListQuotas: _aio.UnaryUnaryMultiCallable[_quota_pb2.ListQuotasRequest, _quota_pb2.ListQuotasResponse]  # type: ignore[assignment]
+    """Lists what tenants may hold of the server at once, and what they hold. Operators only: of their own tenant; the
+    server's owner, an operator of a tenant of `auth.owners`, of all.
+    """
+    SetQuota: _aio.UnaryUnaryMultiCallable[_quota_pb2.SetQuotaRequest, _quota_pb2.SetQuotaResponse]  # type: ignore[assignment]
+    """Stores a quota of a tenant, or removes it; in force with the next call. The server's owner only."""
 
 class EnginesServicer(metaclass=_abc_1.ABCMeta):
     """The engines that this server hosts."""
@@ -96,5 +109,23 @@ class EnginesServicer(metaclass=_abc_1.ABCMeta):
         """Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
         chooses its engine.
         """
+
+    @_abc_1.abstractmethod
+    def ListQuotas(
+        self,
+        request: _quota_pb2.ListQuotasRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_quota_pb2.ListQuotasResponse, _abc.Awaitable[_quota_pb2.ListQuotasResponse]]:
+        """Lists what tenants may hold of the server at once, and what they hold. Operators only: of their own tenant; the
+        server's owner, an operator of a tenant of `auth.owners`, of all.
+        """
+
+    @_abc_1.abstractmethod
+    def SetQuota(
+        self,
+        request: _quota_pb2.SetQuotaRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_quota_pb2.SetQuotaResponse, _abc.Awaitable[_quota_pb2.SetQuotaResponse]]:
+        """Stores a quota of a tenant, or removes it; in force with the next call. The server's owner only."""
 
 def add_EnginesServicer_to_server(servicer: EnginesServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

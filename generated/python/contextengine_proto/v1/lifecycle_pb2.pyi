@@ -4,6 +4,7 @@ from contextengine_proto.v1 import budget_pb2 as _budget_pb2
 from contextengine_proto.v1 import engine_info_pb2 as _engine_info_pb2
 from contextengine_proto.v1 import host_pb2 as _host_pb2
 from contextengine_proto.v1 import message_pb2 as _message_pb2
+from contextengine_proto.v1 import quota_pb2 as _quota_pb2
 from contextengine_proto.v1 import runtime_pb2 as _runtime_pb2
 from contextengine_proto.v1 import subagent_pb2 as _subagent_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -333,7 +334,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., at_least_revision: _Optional[int] = ..., with_disk_bytes: _Optional[bool] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host", "summarizers", "spawn", "live_child_count", "disk_bytes", "treatment", "cost", "agent_cost", "tenant_cost", "agent_cost_by_model", "token_guard", "last_message_id")
+    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host", "summarizers", "spawn", "live_child_count", "disk_bytes", "treatment", "cost", "agent_cost", "tenant_cost", "agent_cost_by_model", "token_guard", "last_message_id", "execution_cost", "cost_by_channel", "tenant_usage")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     ENGINE_FIELD_NUMBER: _ClassVar[int]
@@ -382,6 +383,9 @@ class GetStatusResponse(_message.Message):
     AGENT_COST_BY_MODEL_FIELD_NUMBER: _ClassVar[int]
     TOKEN_GUARD_FIELD_NUMBER: _ClassVar[int]
     LAST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    EXECUTION_COST_FIELD_NUMBER: _ClassVar[int]
+    COST_BY_CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    TENANT_USAGE_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     revision: int
     engine: _engine_info_pb2.EngineInfo
@@ -430,7 +434,18 @@ class GetStatusResponse(_message.Message):
     agent_cost_by_model: _containers.RepeatedCompositeFieldContainer[CostReport]
     token_guard: TokenGuardStatus
     last_message_id: str
-    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., summarizers: _Optional[_Union[SummarizerStatus, _Mapping]] = ..., spawn: _Optional[_Union[_subagent_pb2.SpawnStatus, _Mapping]] = ..., live_child_count: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., treatment: _Optional[str] = ..., cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost: _Optional[_Union[CostReport, _Mapping]] = ..., tenant_cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost_by_model: _Optional[_Iterable[_Union[CostReport, _Mapping]]] = ..., token_guard: _Optional[_Union[TokenGuardStatus, _Mapping]] = ..., last_message_id: _Optional[str] = ...) -> None: ...
+    execution_cost: CostReport
+    cost_by_channel: _containers.RepeatedCompositeFieldContainer[ChannelCost]
+    tenant_usage: _quota_pb2.TenantUsage
+    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., summarizers: _Optional[_Union[SummarizerStatus, _Mapping]] = ..., spawn: _Optional[_Union[_subagent_pb2.SpawnStatus, _Mapping]] = ..., live_child_count: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., treatment: _Optional[str] = ..., cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost: _Optional[_Union[CostReport, _Mapping]] = ..., tenant_cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost_by_model: _Optional[_Iterable[_Union[CostReport, _Mapping]]] = ..., token_guard: _Optional[_Union[TokenGuardStatus, _Mapping]] = ..., last_message_id: _Optional[str] = ..., execution_cost: _Optional[_Union[CostReport, _Mapping]] = ..., cost_by_channel: _Optional[_Iterable[_Union[ChannelCost, _Mapping]]] = ..., tenant_usage: _Optional[_Union[_quota_pb2.TenantUsage, _Mapping]] = ...) -> None: ...
+
+class ChannelCost(_message.Message):
+    __slots__ = ("channel_type", "cost")
+    CHANNEL_TYPE_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    channel_type: str
+    cost: CostReport
+    def __init__(self, channel_type: _Optional[str] = ..., cost: _Optional[_Union[CostReport, _Mapping]] = ...) -> None: ...
 
 class TokenGuardStatus(_message.Message):
     __slots__ = ("execution_tokens", "max_execution_tokens", "tokens_last_hour", "max_tokens_per_hour", "tokens_last_day", "max_tokens_per_day")

@@ -85,14 +85,16 @@ class SessionsGetResponse(_message.Message):
 class ImportRequest(_message.Message):
     __slots__ = ("header", "message")
     class Header(_message.Message):
-        __slots__ = ("session", "model", "provider")
+        __slots__ = ("session", "model", "provider", "message_count")
         SESSION_FIELD_NUMBER: _ClassVar[int]
         MODEL_FIELD_NUMBER: _ClassVar[int]
         PROVIDER_FIELD_NUMBER: _ClassVar[int]
+        MESSAGE_COUNT_FIELD_NUMBER: _ClassVar[int]
         session: _message_pb2.SessionRef
         model: str
         provider: str
-        def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ...) -> None: ...
+        message_count: int
+        def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., message_count: _Optional[int] = ...) -> None: ...
     HEADER_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     header: ImportRequest.Header
@@ -126,7 +128,16 @@ class ExportRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., as_of_revision: _Optional[int] = ..., include_retired: _Optional[bool] = ..., at_least_revision: _Optional[int] = ...) -> None: ...
 
 class ExportResponse(_message.Message):
-    __slots__ = ("session", "message", "summary")
+    __slots__ = ("session", "message", "summary", "end")
+    class End(_message.Message):
+        __slots__ = ("message_count", "summary_count", "messages_sha256")
+        MESSAGE_COUNT_FIELD_NUMBER: _ClassVar[int]
+        SUMMARY_COUNT_FIELD_NUMBER: _ClassVar[int]
+        MESSAGES_SHA256_FIELD_NUMBER: _ClassVar[int]
+        message_count: int
+        summary_count: int
+        messages_sha256: bytes
+        def __init__(self, message_count: _Optional[int] = ..., summary_count: _Optional[int] = ..., messages_sha256: _Optional[bytes] = ...) -> None: ...
     class ExportedMessage(_message.Message):
         __slots__ = ("sequence", "message", "tokens", "content_hash", "created_revision", "retired_revision", "stored_in_session_id", "corrupt")
         SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -158,10 +169,12 @@ class ExportResponse(_message.Message):
     SESSION_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
     session: SessionInfo
     message: ExportResponse.ExportedMessage
     summary: ExportResponse.ExportedSummary
-    def __init__(self, session: _Optional[_Union[SessionInfo, _Mapping]] = ..., message: _Optional[_Union[ExportResponse.ExportedMessage, _Mapping]] = ..., summary: _Optional[_Union[ExportResponse.ExportedSummary, _Mapping]] = ...) -> None: ...
+    end: ExportResponse.End
+    def __init__(self, session: _Optional[_Union[SessionInfo, _Mapping]] = ..., message: _Optional[_Union[ExportResponse.ExportedMessage, _Mapping]] = ..., summary: _Optional[_Union[ExportResponse.ExportedSummary, _Mapping]] = ..., end: _Optional[_Union[ExportResponse.End, _Mapping]] = ...) -> None: ...
 
 class DeleteRequest(_message.Message):
     __slots__ = ("session", "request_id", "expected_revision", "cascade", "everything_of")

@@ -131,6 +131,7 @@ class Admission:
         while there are fewer than `room`, and `leave` not for who is among them."""
         self.room = self._room()
         """How many may be let in unasked. None, once there were too many, until those are done."""
+        self.quotas.watch(self._settle)  # from the next call on each is asked by the new ones
         for kind in self.kinds:
             metrics.gauge(
                 "contextengine.calls.held",
@@ -168,10 +169,16 @@ class Admission:
         return sum(map(self._count_of, self.kinds))
 
     def held(self, tenant: str) -> dict[str, int]:
-        """What a tenant holds now, by kind."""
+        """What a tenant holds now, by kind, and how many of its calls wait for their turn, as
+        `TenantUse` names them."""
         held = {kind.kind: kind.calls.of(tenant) for kind in self.kinds}
         held[self.calls.kind] += sum(call.tenant == tenant for call in self.few)
-        return held
+        return held | {"waiting_calls": self._queue.waiting(tenant)}
+
+    def tenants(self) -> set[str]:
+        """The tenants that hold anything."""
+        few = {call.tenant for call in self.few}
+        return few.union(*(kind.calls.keys for kind in self.kinds))
 
     def kind_of(self, kind: str) -> InFlight:
         """The kind of this name."""

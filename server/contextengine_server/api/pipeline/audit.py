@@ -3,7 +3,7 @@ token's name, as `caller`, and never its value: what a log calls `token` is with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 
 from contextengine_server.api.pipeline.call import Call
@@ -56,6 +56,11 @@ def erased(call: Call, agent: str, sessions: int, rows: int, *, more: bool) -> N
     """A part of an agent, or with no name of a tenant, was erased: so many sessions, so many rows
     beside them."""
     _did("erased", call, agent=agent, sessions=sessions, rows=rows, more=more)
+
+
+def quota_set(call: Call, of: str, quota: Mapping[str, float]) -> None:
+    """A tenant may hold something else from now on; with nothing, as the settings say."""
+    _did("quota_set", call, of=of, quota=dict(quota))
 
 
 def _did(what: str, call: Call, **more: object) -> None:

@@ -20,6 +20,7 @@ from time import time
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.errors import PermissionDenied, Unauthenticated
 
@@ -61,6 +62,8 @@ class Caller(msgspec.Struct, frozen=True):
     """The name of its token, or in its certificate, for the log; empty: it has none."""
     expires_s: float = float(NEVER_S)
     """Until when that holds, in seconds since 1970."""
+    owner: bool = False
+    """True for an operator of the server as a whole, and so of every tenant."""
 
     @property
     def expired(self) -> bool:
@@ -68,7 +71,7 @@ class Caller(msgspec.Struct, frozen=True):
         return time() >= self.expires_s
 
 
-LOCAL_OPERATOR = Caller(DEFAULT_TENANT, CallerRole.OPERATOR)
+LOCAL_OPERATOR = Caller(DEFAULT_TENANT, CallerRole.OPERATOR, owner=True)
 
 
 class TokenGrant(msgspec.Struct, frozen=True):
@@ -111,14 +114,17 @@ class Certified(Protocol):
 
 
 class Authenticator:
-    """Answers who calls. Raises ConfigurationError for grants that cannot be right."""
+    """Answers who calls; operators of the tenants `owners` own the server, and without credentials
+    everyone does. Raises ConfigurationError for grants that cannot be right."""
 
     def __init__(
         self,
         grants: Sequence[TokenGrant] = (),
         signed: SignedTokens | None = None,
         certified: Certified | None = None,
+        owners: Sequence[str] = (),
     ) -> None:
+        self._owners = frozenset(owners)
         self._signed, self._certified = signed, certified
         self._callers: dict[str, Caller] = {}
         for index, grant in enumerate(grants):
@@ -140,7 +146,9 @@ class Authenticator:
                 raise ConfigurationError(
                     f"token {index}: the same sha256 was given before; give each token once"
                 )
-            self._callers[digest] = Caller(grant.tenant, CallerRole(grant.role), grant.name)
+            self._callers[digest] = self._placed(
+                Caller(grant.tenant, CallerRole(grant.role), grant.name)
+            )
 
     @property
     def required(self) -> bool:
@@ -151,6 +159,7 @@ class Authenticator:
         """Knows whom another knows, from the next call on."""
         self._callers = other._callers
         self._signed, self._certified = other._signed, other._certified
+        self._owners = other._owners
 
     def caller(self, metadata: Metadata) -> Caller | None:
         """Who the metadata's `authorization: Bearer …` names; None: `identify` can tell, who looks
@@ -172,7 +181,8 @@ class Authenticator:
         if caller is not None:
             return caller
         if self._signed is not None and token.count(".") == 2:
-            return self._signed.caller(token)
+            signed = self._signed.caller(token)
+            return None if signed is None else self._placed(signed)
         raise Unauthenticated("the bearer token is not known to this server")
 
     async def identify(self, metadata: Metadata, peer: Peer) -> Caller:
@@ -183,9 +193,15 @@ class Authenticator:
         token = _bearer(metadata)
         if token is None:
             assert self._certified is not None
-            return self._certified.caller(peer)
+            return self._placed(self._certified.caller(peer))
         assert self._signed is not None
-        return await self._signed.caller_later(token)
+        return self._placed(await self._signed.caller_later(token))
+
+    def _placed(self, caller: Caller) -> Caller:
+        """The caller, as owner where it is one."""
+        if caller.role is CallerRole.OPERATOR and caller.tenant in self._owners:
+            return replace(caller, owner=True)
+        return caller
 
     async def still(self, metadata: Metadata, peer: Peer, caller: Caller) -> bool:
         """Whether the credentials of a stream that is open name the same tenant and role yet."""
@@ -213,6 +229,15 @@ def authorize(caller: Caller, method: str) -> None:
         raise PermissionDenied(
             f"{method} needs the role operator; this token has the role {caller.role}",
             metadata={"required_role": CallerRole.OPERATOR.value, "role": caller.role.value},
+        )
+
+
+def authorize_owner(caller: Caller, method: str) -> None:
+    """Raises PermissionDenied unless the caller owns the server."""
+    if not caller.owner:
+        raise PermissionDenied(
+            f"{method} needs the server's owner: an operator of a tenant that auth.owners names",
+            metadata={"required_role": "owner", "role": caller.role.value},
         )
 
 

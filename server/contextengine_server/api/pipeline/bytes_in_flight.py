@@ -91,6 +91,10 @@ class BytesInFlight:
             unit="{call}",
         )
 
+    def of(self, tenant: str) -> int:
+        """The bytes that a tenant holds."""
+        return self._by_tenant[tenant]
+
     # Reading: whoever reads stands in `reading` meanwhile, waits for its `turn` before where there
     # is no place or others wait, and wakes them behind it.
 

@@ -20,7 +20,9 @@ from contextengine_proto.v1 import (
     sessions_pb2,
 )
 
-OPERATOR_ONLY = frozenset({"contextengine.v1.Engines/Assign"})
+OPERATOR_ONLY = frozenset(
+    f"contextengine.v1.Engines/{name}" for name in ("Assign", "ListQuotas", "SetQuota")
+)
 """The rpcs that need the role operator. All others are open to both roles."""
 
 LONG_LIVED = frozenset({"contextengine.v1.Sessions/Watch", "contextengine.v1.Runtime/Attach"})

@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from contextengine_server.api.identity.rules import CertificateRule, IssuerRules
 from contextengine_server.api.pipeline import contract
-from contextengine_server.api.pipeline.admission import Admission, Limits
+from contextengine_server.api.pipeline.admission import Limits
 from contextengine_server.api.pipeline.auth import (
     Authenticator,
     ConfigurationError,
@@ -23,11 +23,12 @@ from contextengine_server.api.pipeline.auth import (
     is_local,
     split_address,
 )
-from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits, BytesInFlight
+from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits
 from contextengine_server.api.pipeline.certificates import Certificates, TlsFiles
 from contextengine_server.api.pipeline.listener import bind
 from contextengine_server.api.pipeline.rpc import Pipeline
 from contextengine_server.api.pipeline.symbols import Symbols
+from contextengine_server.api.pipeline.traffic import Traffic
 from contextengine_server.fairness.quota import TenantQuotas
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
@@ -62,6 +63,8 @@ class ServerOptions(msgspec.Struct, frozen=True):
     issuers: tuple[IssuerRules, ...] = ()
     certificates: tuple[CertificateRule, ...] = ()
     """Which client certificates name whom; needs `tls` with an authority of clients."""
+    owners: tuple[str, ...] = ()
+    """Tenants whose operators own the server."""
     insecure: bool = False
     """Listen beyond loopback without TLS or tokens all the same."""
     max_message_bytes: int = 64 * 1024 * 1024
@@ -102,9 +105,8 @@ class ServerOptions(msgspec.Struct, frozen=True):
 class Server:
     """Serves the contract on one address. Belongs to one event loop; started once, drained once.
 
-    `servicers` has the servicer of each full service name; `pressed` says whether memory is short.
-    Raises ConfigurationError or ValueError before anything listens where options or servicers
-    cannot be right.
+    `servicers` has the servicer of each full service name. Raises ConfigurationError or ValueError
+    before anything listens where options or servicers cannot be right.
     """
 
     def __init__(
@@ -115,8 +117,7 @@ class Server:
         tracer: Tracer,
         metrics: Metrics,
         draining: asyncio.Event | None = None,
-        pressed: Callable[[], bool] = bool,
-        quotas: TenantQuotas | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
         if not options.address.startswith("unix"):
             split_address(options.address)
@@ -133,7 +134,8 @@ class Server:
         self._options = options
         self._certificates = Certificates(options.tls) if options.tls is not None else None
         self._issuers, self._authenticator = _identity(options)
-        self._admission = Admission(_limits(options), metrics, quotas)
+        traffic = traffic or traffic_of(options, metrics)
+        self._admission = traffic.admission
         self._draining = draining or asyncio.Event()
         """Set from the moment on that the server takes no new calls."""
         metrics.gauge(
@@ -154,7 +156,7 @@ class Server:
             tracer=tracer,
             metrics=metrics,
             max_message_bytes=options.max_message_bytes,
-            in_flight=BytesInFlight(_byte_limits(options), metrics, pressed),
+            in_flight=traffic.bytes,
         )
         self._handlers = pipeline.handlers(servicers)
         self._served = frozenset(servicers)
@@ -274,7 +276,7 @@ def _identity(
         from contextengine_server.api.identity.client_certificates import ClientCertificates
 
         certified = ClientCertificates(options.certificates)
-    return issuers, Authenticator(options.tokens, issuers, certified)
+    return issuers, Authenticator(options.tokens, issuers, certified, options.owners)
 
 
 class _GenericOnly:
@@ -300,14 +302,17 @@ def _largest(options: ServerOptions) -> int:
     return options.max_message_bytes + options.max_message_bytes // 4 + 1024 * 1024
 
 
-def _byte_limits(options: ServerOptions) -> ByteLimits:
-    return ByteLimits(
+def traffic_of(
+    options: ServerOptions,
+    metrics: Metrics,
+    quotas: TenantQuotas | None = None,
+    pressed: Callable[[], bool] = bool,
+) -> Traffic:
+    """What comes and goes at a server of these options; `pressed` says whether memory is short."""
+    sizes = ByteLimits(
         options.max_bytes_in_flight, options.max_tenant_bytes_in_flight, _largest(options)
     )
-
-
-def _limits(options: ServerOptions) -> Limits:
-    return Limits(
+    limits = Limits(
         calls=options.max_concurrent_rpcs,
         long_calls=options.max_long_rpcs,
         streams=options.max_long_lived_rpcs,
@@ -316,6 +321,7 @@ def _limits(options: ServerOptions) -> Limits:
         max_wait_s=options.max_wait_s,
         retry_after_ms=options.overload_retry_ms,
     )
+    return Traffic(limits, sizes, metrics, quotas, pressed)
 
 
 def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:

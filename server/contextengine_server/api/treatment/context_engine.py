@@ -16,6 +16,7 @@ from contextengine_server.api.projector import Projector
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.commands.turn.treatment import FindTreatment
 from contextengine_server.errors import SessionNotFound
+from contextengine_server.fairness.usage import Uses
 from contextengine_server.session.assembly.treatment import Treatment
 
 
@@ -27,9 +28,10 @@ class ContextEngineWithTreatment(ContextEngineService):
         commands: ContextEngineCommands,
         limits: ReadLimits,
         projector: Projector,
+        uses: Uses,
         treatment: FindTreatment,
     ) -> None:
-        super().__init__(commands, limits, projector)
+        super().__init__(commands, limits, projector, uses)
         self._find = treatment
 
     async def _treatment(self, session: message_pb2.SessionRef, call: Call) -> Treatment:

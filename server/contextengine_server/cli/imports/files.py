@@ -117,12 +117,15 @@ def _is_export(file: Path) -> bool:
 
 
 def _exported(file: Path) -> Transcript:
-    """The session of an export. Its summaries stay behind: they are made anew from the messages."""
+    """The session of an export. Its summaries stay behind: they are made anew from the messages.
+    What is not whole is refused; exports of earlier versions do not tell whether they are."""
     from google.protobuf.json_format import Parse, ParseError
 
+    from contextengine.exports import Tally
     from contextengine.formats import Transcript, TranscriptError
     from contextengine.types import ExportResponse, Message
 
+    tally = Tally()
     session_id, model, provider = file.stem, "", ""
     messages: list[Message] = []
     with file.open("rb") as lines:
@@ -131,8 +134,13 @@ def _exported(file: Path) -> Transcript:
                 continue
             try:
                 row = Parse(line, ExportResponse())
+                tally.add(row)
+                if tally.ended:
+                    tally.check()
             except (ParseError, UnicodeDecodeError) as error:
                 raise TranscriptError(file, number, f"no row of an export: {error}") from None
+            except ValueError as error:
+                raise TranscriptError(file, number, str(error)) from None
             match row.WhichOneof("kind"):
                 case "session":
                     session_id, model, provider = (

@@ -43,6 +43,7 @@ from contextengine_server.session.sessions import Sessions
 from contextengine_server.slices import in_slices
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import StoredReply
+from contextengine_server.summarize.request import Steering
 from contextengine_server.telemetry.tracing import Trace, under
 
 from .edges import first_kept, id_at
@@ -65,7 +66,7 @@ class CompactCall(msgspec.Struct, frozen=True):
     to_threshold: bool = False
     measured: ModelTokens | None = None
     """The whole prompt as the harness measured it."""
-    focus: str = ""
+    steering: Steering = Steering()
     live: LiveList | None = None
     """The harness's own list; None: the stored view."""
     propose_only: bool = False
@@ -158,7 +159,7 @@ class Compact(msgspec.Struct, frozen=True):
                 force=call.force,
                 to_threshold=call.to_threshold,
                 uncounted=uncounted_in(call.measured, session, engine, spec, available),
-                focus=call.focus,
+                steering=call.steering,
             )
             if call.undo_to_generation is not None:
                 done = await self._undo(address, call, call.undo_to_generation)
@@ -326,7 +327,7 @@ class Compact(msgspec.Struct, frozen=True):
             if not isinstance(step, CompactionStep):
                 return _nothing(session, step.reason)
             behind = view.atom(step.last + 1).first if step.last + 1 < view.steps else None
-            focus = f" Keep in sight: {wanted.focus}" if wanted.focus else ""
+            focus = wanted.steering.focus and f" Keep in sight: {wanted.steering.focus}"
             first = view.atom(step.first).first
             last = behind - 1 if behind is not None else view.last_sequence
             delegation = Delegation(

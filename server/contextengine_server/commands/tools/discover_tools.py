@@ -44,7 +44,8 @@ class DiscoverTools(msgspec.Struct, frozen=True):
             async def edit(
                 session: Session, head: SessionHead, state: SessionState
             ) -> PreparedChange | None:
-                after = with_discovered(state, found.names)
+                turn = session.view.fold.turns
+                after = with_discovered(self.deferral.rules, state, found.names, turn)
                 return None if after == state else PreparedChange(after, head)
 
             if noted and found.names:

@@ -22,6 +22,7 @@ from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from .forms import coming_forms, forms_now, shrinkable
 from .options import CompressorOptions
 from .plan import fitted
+from .roles import role_between
 from .sizes import most_of_summary, summary_budget, threshold_in
 from .tail import head, tails
 from .words import HANDOFF_TOKENS
@@ -238,4 +239,5 @@ def _step(
         max(1, min(target, covered.gain - 1)),
         replaces=tuple(one.id for one in covered.below),
         update=bool(covered.below),
+        role=role_between(view, covered.first, covered.last),
     )

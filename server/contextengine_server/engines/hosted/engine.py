@@ -88,7 +88,7 @@ class HostedEngine(BaseEngine[HostedOptions]):
         wrong = wrong_with(answer) if answer is not None else ""
         if wrong:
             raise EngineBroken(self.id, wrong)
-        return answer
+        return answer or None  # as Hermes does: where nothing is left the list stays as it was
 
     def try_again(self) -> None:
         """See Rewriter."""

@@ -61,6 +61,7 @@ class HermesHost(msgspec.Struct, frozen=True):
             "current_tokens": request.tokens,
             "focus_topic": request.focus or None,
             "force": request.force,
+            "memory_context": request.memory_context,
         }
         answer: list[ChatMessage] = engine.compress(messages, **accepted(engine.compress, asked))
         return answer

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from ..patience import TookTooLong
+from ..patience import TookTooLong, WantsToExit
 
 T = TypeVar("T")
 
@@ -27,8 +27,9 @@ class Worker:
         self._loop.close()
 
     async def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """What the work answers or raises. Raises TookTooLong: the thread is lost to it then."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """What the work answers or raises. Raises WantsToExit, and TookTooLong: the thread is lost
+        to it then."""
+        future = asyncio.run_coroutine_threadsafe(_staying(work), self._loop)
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.wrap_future(future)
@@ -40,3 +41,13 @@ class Worker:
     def stop(self) -> None:
         """Ends the thread once what runs on it is done."""
         self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+async def _staying(work: Coroutine[Any, Any, T]) -> T:
+    """What the work answers or raises, without what would end the loop below it."""
+    try:
+        return await work
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        raise WantsToExit(error) from error

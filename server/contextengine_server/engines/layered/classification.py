@@ -140,7 +140,9 @@ def layer_of_text(said: Said) -> Layer:
         return Layer.TRANSIENT
     if any(one.asks for one in rest):
         return Layer.IMPORTANT
-    found_here = not any(one.wants for one in rest) and facts_in(said.role, said.text)
+    found_here = not any(one.wants for one in rest) and facts_in(
+        said.role, said.text, said_on=said.said_on
+    )
     if found_here or any(one.states for one in rest):
         return Layer.CONTEXTUAL
     return Layer.IMPORTANT

@@ -24,5 +24,5 @@ class LayerTeller(msgspec.Struct, frozen=True):
         strategy = self.options.strategy_of(layer_of(said))
         if strategy != "extract_facts":
             return Retelling(read=strategy != "drop")
-        facts = tuple(facts_in(said.role, said.text))
+        facts = tuple(facts_in(said.role, said.text, said_on=said.said_on))
         return Retelling(read=not states_all(said, facts), facts=facts)

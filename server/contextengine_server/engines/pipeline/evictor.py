@@ -1,7 +1,9 @@
 """The dead-content evictor: what was read again, old pictures, old errors.
 
 After Comis's (packages/agent/src/context-engine/dead-content-evictor.ts). A result's age is how
-many came after it. Tools are known by what they read, whatever they are called.
+many came after it, that of a picture that the model made how many messages did. Tools are known by
+what they read, whatever they are called. What a tool said of a picture may go once it said
+something of a later one, as Comis's documents have it; in its code pictures go by age alone.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from contextengine_server.context.observations import Observation
 from contextengine_server.context.view import View
 
 from .scene import Decisions, Scene
+from .tool_names import is_picture
 
 
 def evict(scene: Scene, decided: Decisions) -> Decisions:
@@ -18,19 +21,26 @@ def evict(scene: Scene, decided: Decisions) -> Decisions:
     if not scene.results:
         return {}
     newest, found = scene.results[-1], Decisions()
+    looked = max((at for at, one in enumerate(scene.results) if is_picture(one.tool)), default=-1)
     offloaded = {at for (at, _), how in decided.items() if how.why is Gone.OFFLOADED}
     old = len(scene.results) - scene.options.eviction_min_age
-    for one in scene.results[: max(0, old)]:
+    for at, one in enumerate(scene.results[: max(0, old)]):
         place = one.sequence, one.part
         if one.step == newest.step or place in decided:
             continue
         by = _superseded(scene.view, one, newest.sequence, offloaded)
         if by:
             found[place] = Replacement(one.part, by=by)
-        elif one.pictured:
+        elif one.pictured or (is_picture(one.tool) and at < looked):
             found[place] = Replacement(one.part, Gone.OLD_IMAGE)
         elif one.failed:
             found[place] = Replacement(one.part, Gone.OLD_ERROR)
+    for picture in scene.pictures:
+        sequence = picture.entry.sequence
+        old_by_now = newest.sequence - sequence >= scene.options.eviction_min_age
+        if old_by_now and picture.step != newest.step:
+            for part in picture.entry.traits.images:
+                found[sequence, part] = Replacement(part, Gone.OLD_IMAGE)
     return found
 
 

@@ -130,18 +130,20 @@ def _masks(view: View, count: int, first: int, options: PipelineOptions, early: 
     for (sequence, part), how in decisions(scene, early).items():
         by_sequence.setdefault(sequence, {})[part] = structs.replace(how, reader=SESSION_SEARCH)
     stays = set(view.must_stay())
-    for one in scene.results:
-        left_out = by_sequence.pop(one.sequence, None)
-        if not left_out or one.step in stays:
+    messages = [(one.step, one.sequence, one.show) for one in scene.results]
+    messages += [(one.step, one.entry.sequence, one.show) for one in scene.pictures]
+    for step, sequence, show in messages:
+        left_out = by_sequence.pop(sequence, None)
+        if not left_out or step in stays:
             continue
-        parts = {each.part: each for each in early.parts.get(one.sequence, ())} | left_out
-        slot = early.forms.get(one.step, {}).get(one.sequence)
+        parts = {each.part: each for each in early.parts.get(sequence, ())} | left_out
+        slot = early.forms.get(step, {}).get(sequence)
         if slot is None:
-            slot = view.atom(one.step).slot_of(one.sequence)
+            slot = view.atom(step).slot_of(sequence)
         every = tuple(parts[part] for part in sorted(parts))
-        shown = view.observations.shown(one.sequence, one.show, every)
+        shown = view.observations.shown(sequence, show, every)
         if slot is not None and slot.tokens - shown.tokens > LEAST_SAVED:
-            masks.setdefault(one.step, {})[one.sequence] = shown
+            masks.setdefault(step, {})[sequence] = shown
     return masks
 
 

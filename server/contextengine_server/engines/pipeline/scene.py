@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from contextengine_server.context.message import Replacement
-from contextengine_server.context.observations import Observation
+from contextengine_server.context.message import Replacement, Role
+from contextengine_server.context.observations import Observation, Pictured
 from contextengine_server.context.view import View
 
 from .options import PipelineOptions
@@ -26,9 +26,20 @@ class Scene(msgspec.Struct, frozen=True):
     """Those that had come, from the first on that may be shown in short."""
     count: int
     """How many results in memory had come."""
+    pictures: Sequence[Pictured] = ()
+    """The model's messages with pictures that had come by then, and hold no reasoning: forms of
+    reasoning are others."""
 
 
 def scene_of(view: View, count: int, first: int, options: PipelineOptions) -> Scene:
     """The scene of the first `count` results in memory, from this step on."""
     seen = view.observations
-    return Scene(view, options, seen.all[seen.before(first) : count], count)
+    results = seen.all[seen.before(first) : count]
+    last = results[-1].sequence if results else 0
+    pictures = [one for one in seen.pictures if first <= one.step and one.entry.sequence < last]
+    return Scene(view, options, results, count, [*filter(_models, pictures)])
+
+
+def _models(one: Pictured) -> bool:
+    traits = one.entry.traits
+    return traits.role == Role.ASSISTANT and bool(traits.images) and traits.thinking is None

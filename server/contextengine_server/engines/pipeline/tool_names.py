@@ -13,6 +13,8 @@ RECALL = frozenset[str](get_args(ToolName))
 """Bring back what was left out: that of Comis, and ours."""
 MEMORY = frozenset(("memory_search", "memory_get", "memory_store"))
 WEB = frozenset(("web_search", "brave_search", "web_fetch", "link_reader", "fetch_url"))
+PICTURES = frozenset(("image_analyze", "analyze_image"))
+"""Say what a picture shows."""
 MCP = ("mcp__", "mcp:")
 """How the names of tools of servers of MCP begin."""
 
@@ -20,6 +22,11 @@ MCP = ("mcp__", "mcp:")
 def is_mcp(tool: str) -> bool:
     """True for a tool of a server of MCP."""
     return tool.lower().startswith(MCP)
+
+
+def is_picture(tool: str) -> bool:
+    """True for a tool that says what a picture shows."""
+    return tool.lower() in PICTURES
 
 
 def is_file_read(tool: str) -> bool:

@@ -9,9 +9,11 @@ whole session would (see `PrunedEngine.reach`).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec import structs
 
 from contextengine_server.context.carried import Pause
 from contextengine_server.context.lawful import SCRAP
@@ -40,6 +42,13 @@ class Pruned(msgspec.Struct, frozen=True):
     """Long ones of the steps before this one are trimmed."""
     cleared: Place = (0, 0)
     """Those up to this place are cleared."""
+    seen: int = 0
+    """Pictures of the steps before this one are left out."""
+
+    @property
+    def decided(self) -> bool:
+        """True where results are in short."""
+        return bool(self.trimmed) or self.cleared != (0, 0)
 
 
 class Reader(msgspec.Struct, frozen=True):
@@ -54,6 +63,29 @@ class Reader(msgspec.Struct, frozen=True):
 
 def pruned_by_now(view: View, cell: int, reader: Reader) -> Pruned:
     """What has been shown in short by now, in budgets of this cell."""
+    decided = _decided(view, cell, reader) if reader.rules.on else Pruned()
+    return structs.replace(decided, seen=_seen_before(view, reader))
+
+
+def _seen_before(view: View, reader: Reader) -> int:
+    """The step before which a model has seen all pictures some turns ago: that of the oldest of so
+    many turns before the newest that the model has answered. It moves with a user's message and
+    with nothing else. 0: there is none."""
+    left, end = reader.rules.picture_turns, view.user_step
+    if not left:
+        return 0
+    said = view.replies.steps
+    for first in reversed(view.users[: bisect_left(view.users, end)]):
+        if first < view.base:
+            break
+        left -= bisect_left(said, first) < bisect_left(said, end)
+        if not left:
+            return min(first, view.user_step + 1 - max(1, reader.tail_steps))
+        end = first
+    return 0
+
+
+def _decided(view: View, cell: int, reader: Reader) -> Pruned:
     ended = [pause for pause in view.pauses if pause.ms >= reader.rules.ttl_ms]
     ended = [pause for pause in ended if pause.step >= view.base]
     if not ended:

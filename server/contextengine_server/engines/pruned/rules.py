@@ -16,6 +16,7 @@ class PruningRules(msgspec.Struct, frozen=True):
     """When old results of tools are shown in short, and how."""
 
     on: bool = False
+    """False: pictures alone."""
     ttl_ms: int = 300_000
     """How long a provider's cache lasts after the model has spoken."""
     keep_last_assistants: int = 3
@@ -36,6 +37,14 @@ class PruningRules(msgspec.Struct, frozen=True):
     """The tools whose results are shown in short, as globs; none: those of all tools."""
     deny: tuple[str, ...] = ()
     """The tools whose results never are, whatever `allow` says."""
+
+    picture_turns: int = 0
+    """For so many of the newest turns that the model has answered pictures stay; 0: for good."""
+
+    @property
+    def any(self) -> bool:
+        """True where there is anything that may be shown in short."""
+        return self.on or self.picture_turns > 0
 
     def prunes(self, tool: str) -> bool:
         """True for a tool whose results may be shown in short."""

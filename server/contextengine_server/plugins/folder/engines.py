@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from contextengine_server.engines.patience import LOAD_S, TookTooLong, within
+from contextengine_server.engines.patience import LOAD_S, TookTooLong, kind_of, within
 from contextengine_server.engines.registration import InvalidEngine, Registration
 from contextengine_server.plugins.folder.aliases import stand_in
 from contextengine_server.plugins.folder.directory import (
@@ -68,5 +68,4 @@ def _registration(plugin: FoundPlugin, home: Path, seconds: float) -> Registrati
     except TookTooLong as error:
         raise InvalidEngine(f"{plugin.owner} cannot be imported: it {error}") from error
     except Exception as error:  # whatever a stranger's module raises
-        kind = type(error).__name__
-        raise InvalidEngine(f"{plugin.owner} cannot be imported: {kind}") from error
+        raise InvalidEngine(f"{plugin.owner} cannot be imported: {kind_of(error)}") from error

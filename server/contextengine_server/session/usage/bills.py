@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from contextengine_server.context.budget import ModelTokens
 from contextengine_server.session.assembly.pressure import messages_in
 from contextengine_server.session.model import MOST, Report, noting
-from contextengine_server.session.state import SessionState, UsageFacts
+from contextengine_server.session.state import SessionState, Spending, UsageFacts
 from contextengine_server.session.usage.escalation import escalates
 from contextengine_server.store.charges import Charge
 from contextengine_server.store.rows import (
@@ -23,6 +23,10 @@ from contextengine_server.usage.rates import CallTokens, RateCatalogue
 
 _CHARGED = 2**53
 """No charge counts for more in any of its sums: what a request may say of one."""
+
+
+MOST_CHANNELS = 32
+"""Kinds of channels whose costs a session keeps apart; those of further ones count as of none."""
 
 
 class Billing(msgspec.Struct, frozen=True):
@@ -114,7 +118,13 @@ class Billing(msgspec.Struct, frozen=True):
 def _charged(state: SessionState, charge: Charge) -> UsageFacts:
     """The sums with a charge. A turn begins with what a user says, and its tokens with it."""
     usage, turn = state.usage, state.view.user_first
-    before = usage.turn_tokens if usage.turn == turn else 0
+    same = usage.turn == turn
+    before = usage.turn_tokens if same else 0
+    execution = usage.execution if same else Spending()
+    channel = state.channel
+    if channel not in usage.channels and len(usage.channels) >= MOST_CHANNELS:
+        channel = ""
+    of_channel = usage.channels.get(channel, Spending()).plus(charge, MOST)
     return replace(
         usage,
         priced_micro_usd=min(usage.priced_micro_usd + charge.cost_micro_usd, MOST),
@@ -122,4 +132,6 @@ def _charged(state: SessionState, charge: Charge) -> UsageFacts:
         unpriced=usage.unpriced + charge.unpriced,
         turn=turn,
         turn_tokens=min(before + charge.tokens, MOST),
+        execution=execution.plus(charge, MOST),
+        channels={**usage.channels, channel: of_channel},
     )

@@ -32,6 +32,7 @@ from contextengine_server.usage.deferral import (
 )
 from contextengine_server.usage.discovery import find
 from contextengine_server.wire.entries import stored
+from contextengine_server.wire.message import Incoming
 
 MAX_DISCOVERED = 500
 """Names that a session remembers as found."""
@@ -78,7 +79,9 @@ class ToolDeferral:
         tools = await self._offered(call.tools, session.encoding, aim.factor)
         used = await self._used(call, session)
         window, _, _ = window_source(call.budget, aim, self._budgets)
-        seen = shown(self.rules, tools, window, used, session.state.discovered)
+        turn = session.view.fold.turns + sum(one.traits.says for one in _new(call, session))
+        found = kept_of(self.rules, session.state, turn)
+        seen = shown(self.rules, tools, window, used, found)
         if sum(map(_bytes_of, call.tools)) <= SHELF_BYTES:
             self._shelf[session.scope] = call.tools
         if seen is None:
@@ -162,7 +165,7 @@ class ToolDeferral:
             first = self.rules.recent_from(len(call.live))
             return _called([message.body for message in call.live[first - 1 :]])
         head = session.head
-        new = [message for message in call.ingest if message.id not in session.ids]
+        new = _new(call, session)
         last = head.last_sequence if head is not None else 0
         first = self.rules.recent_from(last + len(new))
         rows = await self._store.messages(session.scope, first) if head is not None else []
@@ -170,10 +173,33 @@ class ToolDeferral:
         return _called([*bodies, *(message.body for message in new)])
 
 
-def with_discovered(state: SessionState, names: Sequence[str]) -> SessionState:
-    """The state that remembers these as found, behind those that it knows."""
-    new = [name for name in names if name not in state.discovered]
-    return replace(state, discovered=(*state.discovered, *new)[-MAX_DISCOVERED:])
+def kept_of(rules: DeferralRules, state: SessionState, turn: int) -> tuple[str, ...]:
+    """The tools that are shown in a turn of the session because they were found, the first one
+    first."""
+    known = state.found_in
+    return tuple(name for name in state.discovered if rules.keeps(known.get(name, turn), turn))
+
+
+def with_discovered(
+    rules: DeferralRules, state: SessionState, names: Sequence[str], turn: int
+) -> SessionState:
+    """The state that remembers these as found in a turn, behind those that are shown for that
+    still. Those that are not any more are forgotten."""
+    kept = kept_of(rules, state, turn)
+    new = [name for name in names if name not in kept]
+    if not new:
+        return state
+    found = (*kept, *new)[-MAX_DISCOVERED:]
+    turns = {name: state.found_in[name] for name in kept if name in state.found_in}
+    turns |= dict.fromkeys(new, turn)
+    return replace(
+        state, discovered=found, found_in={name: turns[name] for name in found if name in turns}
+    )
+
+
+def _new(call: AssembleCall, session: Session) -> list[Incoming]:
+    """What the call brings that is not stored."""
+    return [message for message in call.ingest if message.id not in session.ids]
 
 
 def _finder(seen: ShownTools) -> budget_pb2.ToolDefinition:

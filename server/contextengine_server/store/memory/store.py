@@ -16,6 +16,7 @@ from contextengine_server.store.protocols import (
     SearchIndex,
     Spawns,
     SpendLedger,
+    TenantRows,
     Workloads,
 )
 from contextengine_server.store.rows import Commit, Deleted
@@ -28,7 +29,7 @@ from .ledger import MemoryLedger
 from .reads import MemoryReads
 from .spawns import MemorySpawns
 from .tables import Tables
-from .work import MemoryGuards, MemoryModelLeases, MemoryWorkloads
+from .work import MemoryGuards, MemoryModelLeases, MemoryQuotas, MemoryWorkloads
 
 
 class MemoryStore(MemoryReads, MemoryDebts):
@@ -43,6 +44,7 @@ class MemoryStore(MemoryReads, MemoryDebts):
         self._observers: list[Observer] = []
         self.index: SearchIndex = MemoryIndex(self._tables)
         self.guards: Guards = MemoryGuards(self._tables)
+        self.quotas: TenantRows = MemoryQuotas(self._tables)
         self.model_leases: ModelLeases = MemoryModelLeases(self._tables)
         self.spawns: Spawns = MemorySpawns(self._tables, self._committed, self._erased)
         self.ledger: SpendLedger = MemoryLedger(self._tables)

@@ -127,6 +127,7 @@ class Tables:
         self.debts: dict[tuple[Scope, str], Debt] = {}
         self.assignments: dict[tuple[str, str, str], Assignment] = {}
         self.guards: dict[str, bytes] = {}
+        self.quotas: dict[str, bytes] = {}
         self.jobs: dict[tuple[str, str], ModelJob] = {}
         self.spawns: dict[tuple[str, str], Spawn] = {}
         self.spent: dict[tuple[str, str], dict[int, Spent]] = {}

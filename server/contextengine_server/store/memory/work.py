@@ -1,8 +1,9 @@
-"""Jobs for leased models, what guards summarizers, and what waits, in memory."""
+"""Jobs for leased models, what guards summarizers, what tenants may hold, and what
+waits, in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -154,6 +155,25 @@ class MemoryGuards:
         if after or tenant in guards:
             guards[tenant] = after
         return answer
+
+
+class MemoryQuotas:
+    """`TenantRows` over a dictionary. `tables` answers the tables, or raises StoreUnavailable."""
+
+    def __init__(self, tables: Callable[[], Tables]) -> None:
+        self._tables = tables
+
+    async def rows(self) -> Mapping[str, bytes]:
+        """Every quota, by tenant."""
+        return dict(sorted(self._tables().quotas.items()))
+
+    async def put(self, tenant: str, quota: bytes) -> None:
+        """Replaces the tenant's quota; empty: removes it."""
+        quotas = self._tables().quotas
+        if quota:
+            quotas[tenant] = quota
+        else:
+            quotas.pop(tenant, None)
 
 
 class MemoryWorkloads:

@@ -2,9 +2,9 @@
 
 Who needs a few of the methods asks for their protocol alone. Every method names the session or the
 tenant that it works in, and none reads across, but those that serve the process and answer no
-caller: `idle_sessions`, `debtors`, `claim_debt`, `spawns.expire`, `index.behind`, `workload`, and
-`counts` without a tenant. No read limits silently. Every method that reads or writes raises
-StoreUnavailable where the database cannot be used now, or is closed.
+caller: `idle_sessions`, `debtors`, `claim_debt`, `spawns.expire`, `index.behind`, `workload`,
+`quotas.rows`, and `counts` without a tenant. No read limits silently. Every method that reads or
+writes raises StoreUnavailable where the database cannot be used now, or is closed.
 
 A store knows nothing of views, laws or engines: it keeps what it is given. What each method
 promises is held by the suite that every store passes.
@@ -32,7 +32,15 @@ from .sessions import (
     Summaries,
 )
 from .spawns import SpawnLives, SpawnRecords, Spawns
-from .work import Debts, Guards, JobLeases, JobQueue, ModelLeases, Workloads
+from .work import (
+    Debts,
+    Guards,
+    JobLeases,
+    JobQueue,
+    ModelLeases,
+    TenantRows,
+    Workloads,
+)
 
 __all__ = [
     "AgentMemory",
@@ -58,6 +66,7 @@ __all__ = [
     "SpendLedger",
     "Store",
     "Summaries",
+    "TenantRows",
     "Workloads",
 ]
 
@@ -79,6 +88,7 @@ class Store(
 
     index: SearchIndex
     guards: Guards
+    quotas: TenantRows
     model_leases: ModelLeases
     spawns: Spawns
     ledger: SpendLedger

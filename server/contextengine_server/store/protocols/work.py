@@ -1,9 +1,9 @@
 """What a store does with work: debts of sessions, jobs for leased models, what guards summarizers,
-and how much waits."""
+what tenants may hold, and how much waits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from contextengine_server.context.scope import Scope
@@ -124,6 +124,17 @@ class Guards(Protocol):
         One transaction: no two changes of a tenant overlap. `step` may be called off the event loop
         and more than once. Where it raises, so does this, and nothing is changed.
         """
+
+
+class TenantRows(Protocol):
+    """What the server's owner set for tenants, opaque here, a value for each. It outlives the
+    process, and the tenant's own data."""
+
+    async def rows(self) -> Mapping[str, bytes]:
+        """Every value, by tenant, over all tenants."""
+
+    async def put(self, tenant: str, quota: bytes) -> None:
+        """Replaces the tenant's value; empty: removes it."""
 
 
 class Workloads(Protocol):

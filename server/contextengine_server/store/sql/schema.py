@@ -137,6 +137,7 @@ summaries = sa.Table(
     _flag("fallback"),
     _number("generation"),
     _text("origin"),
+    _text("role"),
     _text("wanted"),
     _text("remakes"),
     _bytes("content_hash"),
@@ -206,6 +207,10 @@ is being erased from it."""
 
 guards = sa.Table("guards", metadata, _key("tenant"), _bytes("state"))
 """What the guards of a tenant's summarizers remember."""
+
+quotas = sa.Table("quotas", metadata, _key("tenant"), _bytes("quota"))
+"""What tenants may hold at once, JSON. They are the owner's and not the tenant's: to erase a tenant
+leaves its quota."""
 
 lent_jobs = sa.Table(
     "lent_jobs",

@@ -13,7 +13,13 @@ from .memory import MemoryStatements
 from .messages import MessageStatements, SummaryStatements
 from .sessions import AssignmentStatements, HeadStatements, ReplyStatements
 from .spawns import SpawnStatements
-from .work import DebtStatements, GuardStatements, JobStatements, WorkloadStatements
+from .work import (
+    DebtStatements,
+    GuardStatements,
+    JobStatements,
+    QuotaStatements,
+    WorkloadStatements,
+)
 
 
 class Statements:
@@ -28,6 +34,7 @@ class Statements:
         self.assignments = AssignmentStatements()
         self.jobs = JobStatements(dialect)
         self.guards = GuardStatements()
+        self.quotas = QuotaStatements()
         self.workload = WorkloadStatements(dialect)
         self.spawns = SpawnStatements(dialect)
         self.ledger = LedgerStatements(dialect)

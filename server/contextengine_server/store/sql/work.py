@@ -1,4 +1,5 @@
-"""Statements about work: debts of sessions, jobs for leased models, guards, and what waits."""
+"""Statements about work: debts of sessions, jobs for leased models, guards, quotas, and
+what waits."""
 
 from __future__ import annotations
 
@@ -108,6 +109,18 @@ class GuardStatements:
             f"{insert('guards', ('tenant', 'state'))} ON CONFLICT (tenant) DO UPDATE"
             " SET state = excluded.state"
         )
+
+
+class QuotaStatements:
+    """What tenants may hold at once."""
+
+    def __init__(self) -> None:
+        self.all = "SELECT tenant, quota FROM quotas ORDER BY tenant"
+        self.set = (
+            f"{insert('quotas', ('tenant', 'quota'))} ON CONFLICT (tenant) DO UPDATE"
+            " SET quota = excluded.quota"
+        )
+        self.unset = "DELETE FROM quotas WHERE tenant = :tenant"
 
 
 class WorkloadStatements:

@@ -1,9 +1,9 @@
-"""The guards' states of the SQLite store."""
+"""What the SQLite store keeps of each tenant: its guards' state, and the quota set for it."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from .index import Run, Write
@@ -35,6 +35,28 @@ class SqliteGuards:
             return answer
 
         return await self._write(work, tenant=tenant)
+
+
+class SqliteQuotas:
+    """`TenantRows` in a table, as `SqliteGuards`."""
+
+    def __init__(self, read: Run, write: Write) -> None:
+        self._read, self._write = read, write
+
+    async def rows(self) -> Mapping[str, bytes]:
+        """Every quota, by tenant."""
+        return await self._read(lambda db: dict(db.execute(SQL.quotas.all)))
+
+    async def put(self, tenant: str, quota: bytes) -> None:
+        """Replaces the tenant's quota; empty: removes it."""
+
+        def work(db: sqlite3.Connection) -> None:
+            if quota:
+                db.execute(SQL.quotas.set, (tenant, quota))
+            else:
+                db.execute(SQL.quotas.unset, {"tenant": tenant})
+
+        await self._write(work, tenant=tenant)
 
 
 def _state(db: sqlite3.Connection, tenant: str) -> bytes:

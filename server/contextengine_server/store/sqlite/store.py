@@ -23,6 +23,7 @@ from contextengine_server.store.protocols import (
     Observer,
     Spawns,
     SpendLedger,
+    TenantRows,
     Workloads,
 )
 from contextengine_server.store.rows import (
@@ -41,7 +42,7 @@ from contextengine_server.store.sql.migrations import HEAD
 from . import database, passages, purge, reads, space, writes
 from .agents.facts import SqliteAgentFacts
 from .agents.ledger import SqliteLedger
-from .guards import SqliteGuards
+from .guards import SqliteGuards, SqliteQuotas
 from .index import SqliteIndex
 from .listings import SqliteListings
 from .model_leases import SqliteModelLeases
@@ -124,6 +125,7 @@ class SqliteStore(SqliteListings, SqliteDebts):
         self._index = SqliteIndex(self._read, self._write, self._alone)
         self.index: SearchIndex = self._index
         self.guards: Guards = SqliteGuards(self._read, self._write)
+        self.quotas: TenantRows = SqliteQuotas(self._read, self._write)
         self.model_leases: ModelLeases = SqliteModelLeases(self._read, self._write)
         self.spawns: Spawns = SqliteSpawns(self._read, self._write, self._committed, self._erased)
         self.ledger: SpendLedger = SqliteLedger(self._read)

@@ -82,15 +82,16 @@ def _shown(message: SourceMessage) -> SourceMessage:
     if message.role == "summary":
         return replace(message, text=redact(message.text))
     called = (
-        f"{call.name}\n{_cut(call.arguments, CALL_HEAD, 0, CALL_CHARS)}" for call in message.calls
+        f"{call.name}\n{excerpt(call.arguments, CALL_HEAD, 0, CALL_CHARS)}"
+        for call in message.calls
     )
-    answered = (_cut(r.text, TEXT_HEAD, TEXT_TAIL, TEXT_CHARS) for r in message.results)
-    said = _cut(message.text, TEXT_HEAD, TEXT_TAIL, TEXT_CHARS)
+    answered = (excerpt(r.text, TEXT_HEAD, TEXT_TAIL, TEXT_CHARS) for r in message.results)
+    said = excerpt(message.text, TEXT_HEAD, TEXT_TAIL, TEXT_CHARS)
     text = "\n".join(filter(None, (said, *called, *answered)))
     return replace(message, text=text, name=redact(message.name), calls=(), results=())
 
 
-def _cut(text: str, head: int, tail: int, most: int) -> str:
+def excerpt(text: str, head: int, tail: int, most: int) -> str:
     """A text without secrets, head and tail of it where it is longer than `most`."""
     if len(text) <= most:
         return redact(text)

@@ -33,12 +33,13 @@ class ModelCalls:
         self._usage(model, "input")
         self._usage(model, "output")
 
-    def call(self, model: str, max_tokens: int) -> ModelCall:
-        """One call; use it as a context manager."""
+    def call(self, model: str, max_tokens: int | None) -> ModelCall:
+        """One call; use it as a context manager. `max_tokens` of the answer; None: no limit."""
         span = CURRENT.get().span(f"chat {model}".strip(), "client")
         span.set("gen_ai.operation.name", "chat")
         span.set("gen_ai.provider.name", self._provider)
-        span.set("gen_ai.request.max_tokens", max_tokens)
+        if max_tokens is not None:
+            span.set("gen_ai.request.max_tokens", max_tokens)
         if model:
             span.set("gen_ai.request.model", model)
         if self._server.hostname:

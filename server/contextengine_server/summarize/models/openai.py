@@ -176,7 +176,7 @@ class OpenAISummarizer:
             )
         client = await self._connection.client()
         answer = ModelAnswer()
-        with self._calls.call(self._model, self._endpoint.answer_tokens(prompt.target)) as call:
+        with self._calls.call(self._model, self._limit(prompt)) as call:
             try:
                 async with asyncio.timeout(self._endpoint.timeout * (self._endpoint.retries + 1)):
                     await self._ask(client, prompt, answer)
@@ -206,10 +206,15 @@ class OpenAISummarizer:
             raise
         return SummaryResult(text, tokens, self.name, spent=spent)
 
+    def _limit(self, prompt: SummaryPrompt) -> int | None:
+        """The most tokens of the answer; None: as many as the model writes."""
+        return self._endpoint.answer_tokens(prompt.target) if prompt.limited else None
+
     async def _ask(self, client: AsyncOpenAI, prompt: SummaryPrompt, answer: ModelAnswer) -> None:
         """Reads the service's answer into `answer`, so that what was read is known whatever ends
         it."""
-        limit = {self._endpoint.length_parameter: self._endpoint.answer_tokens(prompt.target)}
+        most = self._limit(prompt)
+        limit = {} if most is None else {self._endpoint.length_parameter: most}
         if not self._endpoint.stream:
             reply = await client.chat.completions.with_raw_response.create(
                 model=self._model,

@@ -124,6 +124,7 @@ def summary(
     below: Sequence[Summary] = (),
     depth: int = 0,
     before: CommitSnapshot | None = None,
+    role: str = "user",
 ) -> tuple[Summary, Covering]:
     """A summary over the steps first to last: as the core has it, and as its row says it. `below`:
     the summaries under it."""
@@ -150,7 +151,7 @@ def summary(
         message_count=facts.descendant_count, source_tokens=view.span(first, last),
         tokens=count(body) + FRAME, text=body, created_revision=created,
         first_step=first, last_step=last, span_start=atoms[0].start, span_end=atoms[-1].end,
-        start_ms=facts.start_ms, end_ms=facts.end_ms,
+        start_ms=facts.start_ms, end_ms=facts.end_ms, role=role,
     )  # fmt: skip
     made = Summary(
         id=row.id, depth=depth, first_sequence=row.first_sequence, last_sequence=row.last_sequence,

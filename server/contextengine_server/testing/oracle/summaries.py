@@ -32,11 +32,11 @@ class Covering(msgspec.Struct, frozen=True):
 def dishonest(covering: Covering, item: pb.Item) -> str | None:
     """What is wrong with how a summary is shown."""
     if (
-        item.message.role != pb.ROLE_USER
+        item.message.role not in (pb.ROLE_USER, pb.ROLE_ASSISTANT)
         or not item.message.id.startswith("ce:")
         or len(item.message.parts) != 1
     ):
-        return "is no message of the user's role with an id of the service"
+        return "is no message of the user's or the model's role with an id of the service"
     lines = item.message.parts[0].text.text.split("\n")
     header = HEADER.fullmatch(lines[0])
     if header is None:

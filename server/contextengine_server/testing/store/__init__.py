@@ -24,6 +24,7 @@ from .histories import HistoryCases
 from .index import IndexCases
 from .listings import ListingCases
 from .model_leases import ModelLeaseCases
+from .quotas import QuotaCases
 from .reads import ReadCases
 from .search import SearchCases
 from .spawns import SpawnCases
@@ -44,6 +45,7 @@ class StoreSuite(
     DebtCases,
     AssignmentCases,
     GuardCases,
+    QuotaCases,
     ModelLeaseCases,
     SpawnCases,
     LedgerCases,

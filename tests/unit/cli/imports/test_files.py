@@ -4,6 +4,7 @@ that is asked for."""
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,18 @@ def test_an_export_is_read_back_byte_for_byte(tmp_path: Path) -> None:
 def test_rows_that_left_the_view_stay_behind(tmp_path: Path) -> None:
     [found] = read_sessions(exported(tmp_path / "e.jsonl", [user("a"), user("b")], retired=(1,)))
     assert [m.parts[0].text.text for m in found.messages] == ["b"]
+
+
+def test_an_export_that_lost_lines_is_refused(tmp_path: Path) -> None:
+    file = exported(tmp_path / "e.jsonl", [user("a"), user("b")])
+    end = ExportResponse.End(message_count=2, summary_count=1, messages_sha256=sha256().digest())
+    file.write_text(file.read_text() + MessageToJson(ExportResponse(end=end), indent=None))
+    [found] = read_sessions(file)
+    assert len(found.messages) == 2
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], *lines[2:]]))
+    with pytest.raises(TranscriptError, match="has 1 messages and 1 summaries"):
+        list(read_sessions(file))
 
 
 def test_a_bad_line_of_an_export_is_named(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from contextengine_server.errors import (
 )
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.budget import BudgetSpec
+from contextengine_server.summarize.request import Steering
 from contextengine_server.telemetry.tracing import NO_TRACE
 from tests.integration.engines.broken import FRAGILE, Fragile
 from tests.unit.commands.conftest import Serve
@@ -124,11 +125,12 @@ async def test_a_proposal_changes_nothing(session: None, server: Server) -> None
 
 
 async def test_who_cannot_wait_leaves_it_to_the_background(session: None, server: Server) -> None:
-    done = await server.compact(4_000, no_wait=True, focus="paths")
+    done = await server.compact(4_000, no_wait=True, steering=Steering("paths", "a memory"))
     assert (done.done.reason, done.elsewhere) == (DEFERRED, True)
     (debt,) = await server.store.debts(scope())
     assert (debt.kind, b'"force":true' in debt.payload) == ("compact:asked", True)
     assert b"paths" in debt.payload
+    assert b"a memory" in debt.payload
     assert await server.store.summaries(scope()) == []
 
 
@@ -146,7 +148,7 @@ async def test_an_engine_that_delegates_has_the_host_compact(serve: Serve) -> No
     said = Introduction(HostFacts(b"", (COMPACTS,)))
     await server.context.bootstrap.run(TENANT, S1, said)
     await server.talk(1, 20)
-    done = await server.compact(2_000, focus="paths")
+    done = await server.compact(2_000, steering=Steering("paths"))
     assert done.delegation is not None
     assert done.done.reason == "delegated"
     assert done.delegation.first_sequence == 1

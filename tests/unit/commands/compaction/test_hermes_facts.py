@@ -211,15 +211,17 @@ async def test_31_a_request_stays_and_thirty_rounds_behind_it_get_short(server: 
     assert paired(now)
 
 
-@pytest.mark.parametrize("first_n", [1, 2])
-async def test_35_a_summary_is_told_in_the_users_role(compressor: Any, first_n: int) -> None:
+@pytest.mark.parametrize(("first_n", "role"), [(1, pb.ROLE_ASSISTANT), (2, pb.ROLE_USER)])
+async def test_35_a_summary_takes_the_role_that_is_next(
+    compressor: Any, first_n: int, role: pb.Role
+) -> None:
     """Behind a user's message and behind the model's: it says itself what it is, and where it
     ends."""
     server = await compressor(protect_first_n=first_n)
     now, _ = await compress(server, talk(40))
     told = now[first_n]
     assert told.id.startswith("ce:summary:")
-    assert told.role == pb.ROLE_USER
+    assert told.role == role
     assert "trust=untrusted" in text_of(told).splitlines()[0]
     assert text_of(told).splitlines()[-1].startswith("[Expand for details")
 

@@ -19,6 +19,7 @@ from contextengine_server.engines.rewrite import ChatMessage, RewriteRequest, re
 from contextengine_server.errors import EngineFailed
 from contextengine_server.projection.openai_chat.validator import validate
 from contextengine_server.session.assembly.assembly import FITS
+from contextengine_server.summarize.request import Steering
 from contextengine_server.testing.contexts import AIRLINE
 from contextengine_server.testing.engine.real_sessions import REAL_SHAPER, real_sessions
 from contextengine_server.testing.engine.trial import trial_of
@@ -99,10 +100,11 @@ def test_the_list_of_a_real_session_breaks_no_rule_of_the_api() -> None:
 
 async def test_it_is_told_what_the_view_shows(scripted: Server, host: Scripted) -> None:
     await scripted.talk(1, 8)
-    await scripted.compact(tokens=2_000, focus="tests")
+    await scripted.compact(tokens=2_000, steering=Steering("tests", "a memory"))
     [asked] = host.asked[:1]
     assert [message["content"] for message in asked.messages] == await scripted.stored()
     assert (asked.available, asked.force, asked.focus) == (2_000, True, "tests")
+    assert asked.memory_context == "a memory"
     assert asked.tokens == (await scripted.head()).message_tokens
 
 

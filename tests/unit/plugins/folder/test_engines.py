@@ -104,6 +104,7 @@ def test_modules_of_a_plugin_are_its_own(directory: PluginDirectory) -> None:
             "raise RuntimeError('the password is swordfish')",
             "plugin:p cannot be imported: RuntimeError",
         ),
+        ("import sys\nsys.exit(1)", "plugin:p cannot be imported: SystemExit"),
         ("import nonesuch", "plugin:p cannot be imported: ModuleNotFoundError"),
         ("x = 1", "plugin:p cannot be used: it brings no engine along"),
         (NATIVE.replace('"plain"', '"dag"'), "engine id 'dag' is registered already by core"),

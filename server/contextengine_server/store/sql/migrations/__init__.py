@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
     from alembic.config import Config
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
+REVISIONS = tuple(f"{number:04}" for number in range(1, 14))
 """Every schema revision that this program knows, oldest first. The last is the present one."""
 
 HEAD = REVISIONS[-1]

@@ -9,6 +9,10 @@ import dev.contextengine.v1.EnginesGetResponse;
 import dev.contextengine.v1.EnginesGrpc;
 import dev.contextengine.v1.EnginesListRequest;
 import dev.contextengine.v1.EnginesListResponse;
+import dev.contextengine.v1.ListQuotasRequest;
+import dev.contextengine.v1.ListQuotasResponse;
+import dev.contextengine.v1.SetQuotaRequest;
+import dev.contextengine.v1.SetQuotaResponse;
 
 /** The engines that the server hosts. */
 public final class EnginesRpcs {
@@ -38,5 +42,15 @@ public final class EnginesRpcs {
      */
     public AssignResponse assign(AssignRequest request) {
         return transport.unary(EnginesGrpc.getAssignMethod(), request);
+    }
+
+    /** Lists what tenants may hold of the server at once, and what they hold. Operators only. */
+    public ListQuotasResponse listQuotas(ListQuotasRequest request) {
+        return transport.unary(EnginesGrpc.getListQuotasMethod(), request);
+    }
+
+    /** Stores a quota of a tenant, or removes it. The server's owner only. */
+    public SetQuotaResponse setQuota(SetQuotaRequest request) {
+        return transport.unary(EnginesGrpc.getSetQuotaMethod(), request);
     }
 }
