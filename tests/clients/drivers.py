@@ -115,12 +115,31 @@ class Driver:
     def call(self, rpc: str, request: ProtoMessage, kind: type[Kind]) -> Kind:
         return read(kind, self.ask("call", rpc=rpc, request=written(request))["response"])
 
-    def session(self, session: Json, method: str, request: ProtoMessage, kind: type[Kind]) -> Kind:
-        answer = self.ask("session", session=session, method=method, request=written(request))
-        return read(kind, answer["response"])
+    def session(
+        self,
+        session: Json,
+        method: str,
+        request: ProtoMessage,
+        kind: type[Kind],
+        fallback: bool | None = None,
+    ) -> Kind:
+        more = {} if fallback is None else {"fallback": fallback}
+        asked = {"session": session, "method": method, "request": written(request), **more}
+        return read(kind, self.ask("session", **asked)["response"])
 
-    def assemble(self, session: Json, request: t.AssembleRequest, delta: bool = True) -> Context:
-        return Context(self.ask("assemble", session=session, request=written(request), delta=delta))
+    def assemble(
+        self,
+        session: Json,
+        request: t.AssembleRequest,
+        delta: bool = True,
+        fallback: bool | None = None,
+        host_messages: Sequence[t.Message] | None = None,
+    ) -> Context:
+        more: Json = {} if fallback is None else {"fallback": fallback}
+        if host_messages is not None:
+            more["host_messages"] = [written(message) for message in host_messages]
+        asked = {"session": session, "request": written(request), "delta": delta, **more}
+        return Context(self.ask("assemble", **asked))
 
     def project_codex(self, session: Json, request: t.AssembleRequest) -> t.ProjectResponse:
         answer = self.ask("project_codex", session=session, request=written(request))

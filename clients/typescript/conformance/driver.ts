@@ -7,12 +7,22 @@ import { create, type DescMessage, fromBinary, type MessageShape, toBinary } fro
 import { status } from "@grpc/grpc-js";
 import { type Context, context, createTraceState, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 
-import { type ANTHROPIC_MESSAGES, fromAnthropic, fromOpenAI, OPENAI_CHAT, toAnthropic, toOpenAI } from "../src/formats/index.js";
+import * as f from "../src/formats/index.js";
 import { Client, ContextEngineError, InvalidField, makeUp, newId, type Session, user } from "../src/index.js";
 import * as t from "../src/types.js";
 
 type Asked = Record<string, any>;
 
+/** Methods of the handle that are not named like their rpcs. */
+const RPCS: Record<string, string> = {
+  reset: "resetSession",
+  end: "endSession",
+  dispose: "disposeSession",
+  status: "getStatus",
+  prepare_subagent: "prepareSubagentSpawn",
+  rollback_subagent: "rollbackSubagentSpawn",
+  end_as_subagent: "endSubagent",
+};
 const SERVICES = [t.ContextEngine, t.Sessions, t.Engines, t.Recall, t.Projection, t.Runtime];
 
 function read<Desc extends DescMessage>(schema: Desc, encoded: string): MessageShape<Desc> {
@@ -55,7 +65,12 @@ class Driver {
         return this.session(asked);
       case "assemble": {
         const request = read(t.AssembleRequestSchema, asked["request"]);
-        const assembly = await this.handle(session).assemble(request, { delta: asked["delta"] ?? true });
+        const options = {
+          delta: asked["delta"] ?? true,
+          fallback: asked["fallback"] ?? undefined,
+          hostMessages: asked["host_messages"]?.map((message: string) => read(t.MessageSchema, message)),
+        };
+        const assembly = await this.handle(session).assemble(request, options);
         const degraded = assembly.degraded && { reason: assembly.degraded.reason, unqueued: assembly.degraded.unqueued };
         return {
           items: assembly.items.map((item) => written(t.ItemSchema, item)),
@@ -154,6 +169,7 @@ class Driver {
       insecure: settings["insecure"] ?? false,
       timeoutsMs: Object.fromEntries(timeouts.map(([name, seconds]) => [name, seconds * 1000])),
       fallback: settings["fallback"] ?? true,
+      breaker: settings["breaker"] ?? false,
       ...("retry_for" in settings ? { retryForMs: settings["retry_for"] * 1000 } : {}),
       ...("max_queued_messages" in settings ? { maxQueuedMessages: settings["max_queued_messages"] } : {}),
       ...("max_queued_bytes" in settings ? { maxQueuedBytes: settings["max_queued_bytes"] } : {}),
@@ -172,24 +188,42 @@ class Driver {
   }
 
   private async session(asked: Asked): Promise<Asked> {
-    const names: Record<string, string> = { reset: "resetSession" };
     const given: string = asked["method"];
     const local = given.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-    const { input, output } = (t.ContextEngine.method as any)[names[given] ?? local];
-    const reply = await (this.handle(asked["session"]) as any)[local](read(input, asked["request"]));
-    return { response: written(output, reply) };
+    const { input, output } = (t.ContextEngine.method as any)[RPCS[given] ?? local];
+    const request: any = read(input, asked["request"]);
+    const options = { fallback: asked["fallback"] ?? undefined };
+    const handle = this.handle(asked["session"]) as any;
+    const args: unknown[] = { dispose: [], rollback_subagent: [request.spawnToken] }[given] ?? [request];
+    return { response: written(output, await handle[local](...args, options)) };
   }
 }
 
-function format(name: typeof OPENAI_CHAT | typeof ANTHROPIC_MESSAGES, json: string, out: string[] | undefined): Asked {
-  if (out === undefined) {
-    const request = JSON.parse(json);
-    const messages =
-      name === OPENAI_CHAT ? fromOpenAI(request.messages) : fromAnthropic(request.messages, request.system);
-    return { messages: messages.map((message) => written(t.MessageSchema, message)) };
-  }
-  const messages = out.map((message) => read(t.MessageSchema, message));
-  return { json: JSON.stringify(name === OPENAI_CHAT ? { messages: toOpenAI(messages) } : toAnthropic(messages)) };
+/** A format whose request is one list of that name. */
+function under(name: string, taken: (list: any[]) => t.Message[], given: (messages: t.Message[]) => unknown) {
+  return { taken: (request: Asked) => taken(request[name]), given: (messages: t.Message[]) => ({ [name]: given(messages) }) };
+}
+
+/** Reading a request, and writing one again. */
+const FORMATS: Record<string, { taken(request: Asked): t.Message[]; given(messages: t.Message[]): unknown }> = {
+  "openai.chat": under("messages", f.fromOpenAI, f.toOpenAI),
+  "openai.responses": under("input", f.fromResponses, f.toResponses),
+  "anthropic.messages": {
+    taken: ({ messages, system }) => f.fromAnthropic(messages, system),
+    given: f.toAnthropic,
+  },
+  "gemini.content": {
+    taken: ({ contents, systemInstruction }) => f.fromGemini(contents, systemInstruction),
+    given: f.toGemini,
+  },
+  pi: under("messages", f.fromPi, f.toPi),
+  "pi.session": under("entries", f.fromPi, f.toPiEntries),
+};
+
+function format(name: string, json: string, out: string[] | undefined): Asked {
+  const { taken, given } = FORMATS[name]!;
+  if (out === undefined) return { messages: taken(JSON.parse(json)).map((message) => written(t.MessageSchema, message)) };
+  return { json: JSON.stringify(given(out.map((message) => read(t.MessageSchema, message)))) };
 }
 
 function told(error: unknown): Asked {

@@ -39,6 +39,11 @@ export interface ClientOptions {
    * never beyond a deadline. 10 s; 0: they are not.
    */
   retryForMs?: number;
+  /**
+   * True: once a call has found the service dead or hung, each further one waits 50 ms at most for it and fails as that one
+   * did, until the service answers a question that goes on beside them (grpc.health.v1). Off by default.
+   */
+  breaker?: boolean;
   /** Called before every rpc, answers metadata to send along. */
   metadata?: () => Record<string, string>;
   /** The largest request and reply. 64 MiB by default. */
@@ -120,7 +125,13 @@ export class Client {
         "grpc.max_reconnect_backoff_ms": 1_000,
         ...options.channelOptions,
       },
-      { token: options.token ?? "", timeoutsMs: options.timeoutsMs ?? {}, retryForMs, metadata: options.metadata },
+      {
+        token: options.token ?? "",
+        timeoutsMs: options.timeoutsMs ?? {},
+        retryForMs,
+        breaker: options.breaker ?? false,
+        metadata: options.metadata,
+      },
     );
     this.contextEngine = this.transport.service(ContextEngine);
     this.sessions = this.transport.service(Sessions);

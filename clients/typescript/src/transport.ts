@@ -25,8 +25,9 @@ import {
 } from "@grpc/grpc-js";
 
 import { Absence, Attempts } from "./attempts.js";
+import { Breaker, HEALTH, type Heard, PROBE_MS } from "./breaker.js";
 import { defaultTimeout, isSafeTwice } from "./calls.js";
-import { InvalidField, typed } from "./errors.js";
+import { ContextEngineError, InvalidField, typed } from "./errors.js";
 import { ready, unsayable } from "./ids.js";
 import { traceContext } from "./trace.js";
 
@@ -59,6 +60,8 @@ export interface TransportOptions {
   token: string;
   timeoutsMs: Record<string, number>;
   retryForMs: number;
+  /** Whether a service that is known to be away is not waited for again. */
+  breaker: boolean;
   metadata?: (() => Record<string, string>) | undefined;
 }
 
@@ -71,6 +74,7 @@ export function nameOf(method: DescMethod): string {
 export class Transport {
   private readonly channel: Channel;
   private readonly absence = new Absence();
+  private readonly breaker: Breaker;
 
   constructor(
     target: string,
@@ -79,6 +83,7 @@ export class Transport {
     private readonly options: TransportOptions,
   ) {
     this.channel = new Channel(target, credentials, channelOptions);
+    this.breaker = new Breaker(options.breaker ? () => this.question() : undefined);
   }
 
   close(): void {
@@ -114,16 +119,23 @@ export class Transport {
     const deadline = this.deadline(method, options);
     const request = checked(ready(method.input, create(method.input, given)));
     const retryFor = isSafeTwice(nameOf(method)) ? this.options.retryForMs : 0;
+    const away = await this.breaker.away();
+    // A call that is cancelled says so.
+    if (away && !options?.signal?.aborted) throw away;
     const attempts = new Attempts(deadline, retryFor, this.absence);
     for (;;) {
       try {
         const reply = await this.once(method, request, deadline, options?.signal);
         this.absence.end();
+        this.breaker.answered();
         return reply;
       } catch (raised) {
         const error = typed(raised);
         const pause = attempts.pause(error);
-        if (pause === undefined) throw error;
+        if (pause === undefined) {
+          if (error instanceof ContextEngineError) this.breaker.failed(error);
+          throw error;
+        }
         // Where it is cancelled meanwhile, the attempt behind the pause says so.
         await sleep(pause, undefined, { signal: options?.signal }).catch(() => undefined);
       }
@@ -151,6 +163,17 @@ export class Transport {
       const cancel = () => call.cancel();
       signal?.addEventListener("abort", cancel);
       if (signal?.aborted) cancel();
+    });
+  }
+
+  /** Asks whether the server serves. */
+  private question(): Promise<Heard> {
+    return new Promise((resolve) => {
+      const bytes = (value: Buffer) => value;
+      const options = grpcOptions(Date.now() + PROBE_MS);
+      this.channel.makeUnaryRequest(HEALTH, bytes, bytes, Buffer.alloc(0), this.metadata(), options, (error, reply) =>
+        resolve(reply === undefined ? { code: error?.code ?? status.UNKNOWN } : { reply }),
+      );
     });
   }
 

@@ -34,6 +34,19 @@ def read(kind: type[Any], encoded: str) -> Any:
     return kind.FromString(base64.b64decode(encoded))
 
 
+RPCS = {
+    "reset": "ResetSession",
+    "end": "EndSession",
+    "dispose": "DisposeSession",
+    "status": "GetStatus",
+    "prepare_subagent": "PrepareSubagentSpawn",
+    "rollback_subagent": "RollbackSubagentSpawn",
+    "end_as_subagent": "EndSubagent",
+}
+"""Methods of the handle that are not named like their rpcs."""
+BORNE = {"ingest", "ingest_batch", "after_turn", "report_usage"}
+
+
 def fields_of(request: ProtoMessage) -> Json:
     """A request as keyword arguments, its session left out."""
     return {field.name: value for field, value in request.ListFields() if field.name != "session"}
@@ -90,17 +103,34 @@ class Driver:
         with trace.use_span(trace.NonRecordingSpan(span)):
             return await self.do_call(rpc, request)
 
-    async def do_session(self, session: Json, method: str, request: str) -> Json:
-        name = {"reset": "ResetSession"}.get(method, method.title().replace("_", ""))
+    async def do_session(
+        self, session: Json, method: str, request: str, fallback: bool | None = None
+    ) -> Json:
+        name = RPCS.get(method, method.title().replace("_", ""))
         asked = fields_of(read(getattr(t, f"{name}Request"), request))
+        if method in BORNE:
+            asked["fallback"] = fallback
         if method == "record_host_change":
             method, change = "record_rewind", asked.pop("rewind")
             asked["after_sequence"] = change.after_sequence
+        if method == "commit_compaction":
+            asked.setdefault("accept", False)
         return {"response": written(await done(getattr(self.handle(session), method)(**asked)))}
 
-    async def do_assemble(self, session: Json, request: str, delta: bool = True) -> Json:
+    async def do_assemble(
+        self,
+        session: Json,
+        request: str,
+        delta: bool = True,
+        fallback: bool | None = None,
+        host_messages: list[str] | None = None,
+    ) -> Json:
         asked = fields_of(read(t.AssembleRequest, request))
-        assembly: Assembly = await done(self.handle(session).assemble(delta=delta, **asked))
+        if host_messages is not None:
+            asked["host_messages"] = [read(t.Message, message) for message in host_messages]
+        assembly: Assembly = await done(
+            self.handle(session).assemble(delta=delta, fallback=fallback, **asked)
+        )
         degraded = assembly.degraded
         return {
             "items": [written(item) for item in assembly.items],

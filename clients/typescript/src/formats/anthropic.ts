@@ -12,6 +12,7 @@ import {
   Role,
   type UsageSchema,
 } from "../types.js";
+import { asObject } from "./common.js";
 import {
   base64,
   compact,
@@ -189,7 +190,7 @@ function blockIn({ kind }: Part): Json | undefined {
       return reasoningIn(kind.value);
     case "toolCall": {
       const { callId, name, argumentsJson } = kind.value;
-      return { type: "tool_use", id: callId, name, input: inputIn(argumentsJson) };
+      return { type: "tool_use", id: callId, name, input: asObject(argumentsJson) };
     }
     case "toolResult": {
       const content = blocksIn(kind.value.parts);
@@ -215,18 +216,6 @@ function blockIn({ kind }: Part): Json | undefined {
 function reasoningIn({ text, signature, redactedData }: ReasoningPart): Json | undefined {
   if (redactedData.length) return { type: "redacted_thinking", data: decode(redactedData) };
   return signature.length ? { type: "thinking", thinking: text, signature: decode(signature) } : undefined;
-}
-
-/** The arguments as the object that the API insists on; what is none stands under `arguments`. */
-function inputIn(bytes: Uint8Array): Json {
-  const text = decode(bytes);
-  let value: unknown;
-  try {
-    value = JSON.parse(text || "{}");
-  } catch {
-    value = text;
-  }
-  return isObject(value) ? value : { arguments: value };
 }
 
 function sourceIn({ source, mimeType }: ImagePart | FilePart): Json {

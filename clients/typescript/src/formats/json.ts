@@ -1,3 +1,6 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { type Timestamp, timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
+
 /** JSON that is not of the format it should be. The text names the place and what would be right there. */
 export class FormatError extends Error {}
 
@@ -38,6 +41,26 @@ export class Node {
     if (value === undefined) return undefined;
     if (!Number.isSafeInteger(value)) throw this.error(key, "a whole number is needed");
     return BigInt(value as number);
+  }
+
+  /** A finite number. Undefined where it is absent or null. */
+  amount(key: string): number | undefined {
+    const value = this.value[key] ?? undefined;
+    if (value !== undefined && !Number.isFinite(value)) throw this.error(key, "a number is needed");
+    return value as number | undefined;
+  }
+
+  /** A time: milliseconds since 1970, or RFC 3339. Undefined where it is absent or null. */
+  time(key: string): Timestamp | undefined {
+    const value = this.value[key] ?? undefined;
+    if (value === undefined) return undefined;
+    try {
+      if (typeof value === "string") return fromJson(TimestampSchema, value);
+      if (Number.isSafeInteger(value)) return timestampFromMs(value as number);
+    } catch {
+      // Said below.
+    }
+    throw this.error(key, "milliseconds since 1970 or an RFC 3339 time is needed");
   }
 
   /** An object. Undefined where it is absent or null. */

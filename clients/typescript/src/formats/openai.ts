@@ -2,8 +2,6 @@ import { create } from "@bufbuild/protobuf";
 
 import { text as textPart } from "../messages.js";
 import {
-  type FilePart,
-  type ImagePart,
   type Message,
   MessageSchema,
   NativeSchema,
@@ -13,7 +11,8 @@ import {
   type ToolCallPart,
   type ToolResultPart,
 } from "../types.js";
-import { base64, compact, decode, type Json, load, membersOf, type Node, parse, type Source, storable } from "./json.js";
+import { argumentsOf, dataOf, urlOf } from "./common.js";
+import { compact, decode, type Json, load, membersOf, type Node, parse, type Source, storable } from "./json.js";
 
 /** The name of the format of OpenAI Chat Completions in `native`. */
 export const OPENAI_CHAT = "openai.chat";
@@ -99,8 +98,7 @@ function callOf(node: Node): Part {
   const custom = node.node("custom");
   const body = custom ?? node.node("function");
   if (!body) throw node.error("function", "an object is needed");
-  const given = body.value[custom ? "input" : "arguments"];
-  const argumentsJson = typeof given === "string" ? new TextEncoder().encode(given) : compact(given ?? {});
+  const argumentsJson = argumentsOf(body.value[custom ? "input" : "arguments"]);
   const value = { callId: node.required("id"), name: body.required("name"), argumentsJson };
   const known = (node.value["type"] ?? "function") === "function" ? ["type"] : [];
   return create(PartSchema, {
@@ -180,16 +178,4 @@ function callIn({ callId, name, argumentsJson }: ToolCallPart, part: Part): Json
 
 function isRefusal({ kind }: Part): boolean {
   return kind.case === "opaque" && kind.value.format === OPENAI_CHAT && kind.value.type === "refusal";
-}
-
-/** Media type and bytes of a base64 data URL. Undefined: it is another URL. */
-function dataOf(url: string): { mimeType: string; data: Uint8Array } | undefined {
-  const [, mimeType, body] = /^data:([^,]*);base64,(.*)$/s.exec(url) ?? [];
-  const data = body === undefined ? undefined : base64(body);
-  return data && { mimeType: mimeType ?? "", data };
-}
-
-function urlOf({ source, mimeType }: ImagePart | FilePart): string {
-  if (source.case === "uri") return source.value;
-  return `data:${mimeType};base64,${Buffer.from(source.value ?? []).toString("base64")}`;
 }
