@@ -16,12 +16,11 @@ from typing import Any
 from google.protobuf.message import Message as ProtoMessage
 from opentelemetry import trace
 
-from contextengine import AsyncClient, Client, errors, new_id, user
+from contextengine import AsyncClient, Client, errors, formats, new_id, user
 from contextengine import types as t
 from contextengine.calls import CALLS
 from contextengine.deltas import Assembly
 from contextengine.fallback import make_up
-from contextengine.formats import from_anthropic, from_openai, to_anthropic, to_openai
 
 Json = dict[str, Any]
 
@@ -50,6 +49,31 @@ BORNE = {"ingest", "ingest_batch", "after_turn", "report_usage"}
 def fields_of(request: ProtoMessage) -> Json:
     """A request as keyword arguments, its session left out."""
     return {field.name: value for field, value in request.ListFields() if field.name != "session"}
+
+
+def under(name: str, taken: Callable[..., Any], given: Callable[..., Any]) -> tuple[Any, Any]:
+    """A format whose request is one list of that name."""
+    return lambda request: taken(request[name]), lambda messages: {name: given(messages)}
+
+
+FORMATS = {
+    "openai.chat": under("messages", formats.from_openai, formats.to_openai),
+    "openai.responses": under("input", formats.from_responses, formats.to_responses),
+    "anthropic.messages": (
+        lambda request: formats.from_anthropic(**request),
+        formats.to_anthropic,
+    ),
+    "gemini.content": (
+        lambda request: formats.from_gemini(request["contents"], request.get("systemInstruction")),
+        formats.to_gemini,
+    ),
+    "pi": under("messages", formats.from_pi, formats.to_pi),
+    "pi.session": under("entries", formats.from_pi, formats.to_pi_entries),
+    "ai-sdk": under("messages", formats.from_ai_sdk, formats.to_ai_sdk),
+    "langchain": under("messages", formats.from_langchain, formats.to_langchain),
+    "pydantic-ai": under("messages", formats.from_pydantic_ai, formats.to_pydantic_ai),
+}
+"""Reading a request, and writing one again."""
 
 
 class Driver:
@@ -230,13 +254,11 @@ class Driver:
         return {"refused": False}
 
     async def do_format(self, format: str, out: list[str] | None = None, **asked: str) -> Json:
-        openai = format == "openai.chat"
+        taken, given = FORMATS[format]
         if out is None:
-            request = json.loads(asked["in"])
-            messages = from_openai(request["messages"]) if openai else from_anthropic(**request)
+            messages = taken(json.loads(asked["in"]))
             return {"messages": [written(message) for message in messages]}
-        given = [read(t.Message, message) for message in out]
-        made = {"messages": to_openai(given)} if openai else to_anthropic(given)
+        made = given([read(t.Message, message) for message in out])
         return {"json": json.dumps(made, separators=(",", ":"))}
 
     async def do_id(self) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -26,6 +25,7 @@ from ..types import (
     ToolCallPart,
     ToolResultPart,
 )
+from .common import data_url
 from .node import Node, Source, load, storable
 
 FORMAT = "openai.chat"
@@ -99,7 +99,7 @@ def _part(node: Node) -> Part:
         )
     image, file = node.node("image_url"), node.node("file")
     if kind == "image_url" and image is not None:
-        mime_type, data = _data_url(image.required("url"))
+        mime_type, data = data_url(image.required("url"))
         part = ImagePart(mime_type=mime_type, detail=image.text("detail"))
         if data is None:
             part.uri = image.required("url")
@@ -107,7 +107,7 @@ def _part(node: Node) -> Part:
             part.data = data
         return Part(image=part, provider_metadata_json=node.rest("type", "image_url"))
     if kind == "file" and file is not None:
-        mime_type, data = _data_url(file.text("file_data"))
+        mime_type, data = data_url(file.text("file_data"))
         name = file.text("filename")
         where = FilePart(uri=file.text("file_id")) if data is None else FilePart(data=data)
         where.MergeFrom(FilePart(mime_type=mime_type, name=name))
@@ -132,17 +132,6 @@ def _call(node: Node) -> Part:
     )
     call = ToolCallPart(call_id=node.required("id"), name=body.required("name"), arguments_json=raw)
     return Part(tool_call=call, provider_metadata_json=node.rest(*known, "custom"))
-
-
-def _data_url(url: str) -> tuple[str, bytes | None]:
-    """Media type and bytes of a base64 data URL. No bytes: it is another URL."""
-    head, comma, body = url.partition(",")
-    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
-        return "", None
-    try:
-        return head[len("data:") : -len(";base64")], base64.b64decode(body, validate=True)
-    except binascii.Error:
-        return "", None
 
 
 def _written(message: Message) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Pi sessions: a file of JSON lines, one entry each."""
+"""Pi and OpenClaw: entries of a session, and messages as an agent holds them, from."""
 
 from __future__ import annotations
 
@@ -30,31 +30,43 @@ FORMAT = "pi"
 
 
 def from_pi(entries: Iterable[Source]) -> list[Message]:
-    """The messages among the entries, each keeping its entry in `native`, byte for byte where it is
-    given as text.
+    """The messages among the entries of a session, or of messages as an agent holds them
+    (`AgentMessage`), each keeping its original in `native`, byte for byte where it is given as
+    text.
 
-    Entries that no model sees (the session's head, changes of the model or thinking level, labels)
-    are passed over, and compactions, which say of other entries that they are summarized:
-    `read_transcript` reads those. The entries are taken as they stand: of a file with branches,
-    give those of one. Raises FormatError.
+    An entry's id becomes the message's; what an agent holds has none: see `with_ids`. Entries that
+    no model sees (the session's head, changes of the model or thinking level, labels) are passed
+    over, and compactions, which say of other entries that they are summarized: `read_transcript`
+    reads those. The entries are taken as they stand: of a file with branches, give those of one.
+    Raises FormatError.
     """
     loaded = (load(source) for source in entries)
-    return [message_of(node, raw) for node, raw in loaded if node.required("type") in SPOKEN]
+    return [
+        message_of(node, raw)
+        for node, raw in loaded
+        if _is_held(node) or node.required("type") in SPOKEN
+    ]
 
 
 SPOKEN = ("message", "custom_message", "branch_summary")
 """The types of entries that a model sees."""
 
 
+def _is_held(node: Node) -> bool:
+    """Whether this is a message by itself, and no entry of a session."""
+    return "type" not in node.value and "role" in node.value
+
+
 def message_of(entry: Node, native: bytes) -> Message:
-    """The message of an entry of one of the types that a model sees."""
-    match entry.required("type"):
+    """The message of an entry of one of the types that a model sees, or of one as an agent holds
+    it."""
+    match "message" if _is_held(entry) else entry.required("type"):
         case "custom_message":
             return _custom(entry, entry, native, "custom", _content(entry))
         case "branch_summary":
             said = [Part(text=TextPart(text=entry.text("summary")))]
             return _custom(entry, entry, native, "branchSummary", said)
-    node = entry.node("message")
+    node = entry if _is_held(entry) else entry.node("message")
     if node is None:
         raise entry.error("message", "an object is needed")
     if node.required("role") in _OWN_ROLES:
