@@ -12,20 +12,10 @@ import pytest
 from contextengine import types as t
 from contextengine.formats import read_transcript
 from tests.clients.drivers import NAMED, ROOT, Driver, read, written
+from tests.clients.vectors import vectors
 from tests.unit.client.test_to_responses import said
 
 DATA = ROOT / "tests" / "data"
-EVERYWHERE = ["openai.chat", "openai.responses", "anthropic.messages"]
-IN_SCRIPTS = ["gemini.content", "pi", "pi.session"]
-FORMATS = {
-    "python": EVERYWHERE + IN_SCRIPTS,
-    "python-asyncio": [],
-    "typescript": EVERYWHERE + IN_SCRIPTS,
-    "go": [],
-    "java": [],
-    "rust": [],
-}
-"""What each client reads and writes; asyncio's shares the code of Python's other one."""
 
 
 @cache
@@ -42,10 +32,12 @@ def conversations() -> list[list[t.Message]]:
 
 
 def pairs() -> list[Any]:
+    """Each client with what it reads and writes; asyncio's shares the code of Python's other."""
     return [
-        pytest.param(language, name, id=f"{language}-{name}")
+        pytest.param(language, case["format"], id=f"{language}-{case['format']}")
         for language in NAMED
-        for name in FORMATS[language]
+        for case in vectors("formats.json")["cases"]
+        if language != "python-asyncio" and language in case.get("by", [language])
     ]
 
 

@@ -218,6 +218,8 @@ const FORMATS: Record<string, { taken(request: Asked): t.Message[]; given(messag
   },
   pi: under("messages", f.fromPi, f.toPi),
   "pi.session": under("entries", f.fromPi, f.toPiEntries),
+  "ai-sdk": under("messages", f.fromAiSdk, f.toAiSdk),
+  langchain: under("messages", f.fromLangChain, f.toLangChain),
 };
 
 function format(name: string, json: string, out: string[] | undefined): Asked {

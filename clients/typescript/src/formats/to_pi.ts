@@ -131,7 +131,8 @@ function pieceIn(part: Part): Json | undefined {
     case "reasoning": {
       const { text: thinking, signature, redactedData } = kind.value;
       if (redactedData.length) return { type: "thinking", thinking, thinkingSignature: decode(redactedData), redacted: true };
-      return { type: "thinking", thinking, ...(signature.length ? { thinkingSignature: decode(signature) } : {}) };
+      const signed = signature.length ? { thinkingSignature: decode(signature) } : {};
+      return { type: "thinking", thinking, ...signed, ...moreOf(part, "redacted") };
     }
     case "toolCall": {
       const { callId: id, name, argumentsJson } = kind.value;
