@@ -32,7 +32,11 @@ class TestDag(EngineSuite):
 
 class TestLegacy(EngineSuite):
     registration = legacy.ENGINE
-    variants = ({}, {"keep_recent_tokens": 1_000}, {"history_limit": 2})
+    variants = (
+        {},
+        {"keep_recent_tokens": 1_000},
+        {"history_limit": 2, "hide_heartbeats": True},
+    )
 
 
 class TestPipeline(EngineSuite):

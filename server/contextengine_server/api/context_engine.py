@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import msgspec
 
-from contextengine_proto.v1 import assemble_pb2, host_pb2
+from contextengine_proto.v1 import assemble_pb2, host_pb2, message_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_proto.v1.budget_pb2 import ToolDefinition
 from contextengine_server.api import replies
@@ -224,6 +224,8 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
                 f"is {before}, but `messages` has only {len(request.messages)}: give the whole"
                 " list",
             )
+        for message in request.messages[before:] if request.is_heartbeat else ():
+            message.is_heartbeat = message.is_heartbeat or message.role == message_pb2.ROLE_USER
         new = await read_many(call, self.limits, request.messages, "messages", before)
         measured = optional_tokens(request, "current_token_count")
         report = None

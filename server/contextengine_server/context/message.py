@@ -203,6 +203,8 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     """The reasoning of a model's message; None: it has none."""
     made_by: MadeBy = ("", "", "")
     """Of a model's message."""
+    heartbeat: bool = False
+    """A heartbeat's prompt, or what acknowledges one and does nothing else."""
 
     @property
     def only_results(self) -> bool:

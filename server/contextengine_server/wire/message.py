@@ -23,6 +23,9 @@ OWN_PREFIX = "ce:"
 """Ids of items that the service made; never stored when they come back."""
 
 PINNED, EXCLUDED = "pinned", "excluded"
+ACKNOWLEDGEMENT, MAX_ACKNOWLEDGEMENT = "HEARTBEAT_OK", 32
+"""What a model answers to a heartbeat where there is nothing to do, in OpenClaw."""
+_AROUND = " \t\r\n*`_.!"
 _KIND, _TEXT_OF = methodcaller("WhichOneof", "kind"), attrgetter("text.text")
 _TEXT = frozenset({"text"})
 NOBODY: MadeBy = ("", "", "")
@@ -54,7 +57,13 @@ class Incoming:
 
 @lru_cache(maxsize=64)
 def _plain(
-    role: int, part_count: int, pinned: bool, excluded: bool, by: MadeBy, images: tuple[int, ...]
+    role: int,
+    part_count: int,
+    pinned: bool,
+    excluded: bool,
+    by: MadeBy,
+    images: tuple[int, ...],
+    heartbeat: bool,
 ) -> Traits:
     return Traits(
         role=role,
@@ -63,6 +72,7 @@ def _plain(
         pinned=pinned,
         excluded=excluded,
         made_by=by,
+        heartbeat=heartbeat,
     )
 
 
@@ -126,6 +136,7 @@ def read_traits(message: pb.Message) -> Traits:
             marked and is_excluded(message),
             by,
             images,
+            is_heartbeat(message),
         )
     calls, results = outward(message)
     keys = tuple(read_key(call.name, call.arguments_json) for call in calls)
@@ -133,7 +144,7 @@ def read_traits(message: pb.Message) -> Traits:
     count = len(message.parts)
     pinned, excluded = is_pinned(message), is_excluded(message)
     if not calls and not results and not reasoning and thinking is None:
-        return _plain(message.role, count, pinned, excluded, by, images)
+        return _plain(message.role, count, pinned, excluded, by, images, message.is_heartbeat)
     return Traits(
         role=message.role,
         part_count=count,
@@ -163,6 +174,15 @@ def read_traits(message: pb.Message) -> Traits:
         thinking=thinking,
         made_by=by,
     )
+
+
+def is_heartbeat(message: pb.Message) -> bool:
+    """True for a message that the host marks as a heartbeat's, and for a reply that is nothing but
+    the acknowledgement."""
+    if message.is_heartbeat or message.role != pb.ROLE_ASSISTANT or len(message.parts) != 1:
+        return message.is_heartbeat
+    text = message.parts[0].text.text
+    return len(text) <= MAX_ACKNOWLEDGEMENT and text.strip(_AROUND).upper() == ACKNOWLEDGEMENT
 
 
 def content_hash(message: pb.Message) -> bytes:

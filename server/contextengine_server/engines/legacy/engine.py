@@ -18,6 +18,8 @@ from contextengine_server.context.view import View
 
 from ..base import BaseEngine
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
+from .heartbeats import RULE as HEARTBEAT
+from .heartbeats import idle
 from .limit import RULE, hidden, within
 from .options import LegacyOptions
 
@@ -41,12 +43,18 @@ class LegacyEngine(BaseEngine[LegacyOptions]):
 
     def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         """The whole view, and nothing less: what does not fit is for the harness to compact. Where
-        an operator limits the turns, all of the newest of them."""
-        gone = hidden(view, self.options)
-        if gone:
-            ranges = within(uncovered(view), gone)
-            made = plan_of(view, ranges, view.summaries, rule=RULE)
-            return replace(made, over=plan_tokens(made, view) > budget - reserved)
+        an operator limits the turns, all of the newest of them; and no idle heartbeats."""
+        beats = idle(view, self.options)
+        gone = hidden(view, self.options, {first for first, _ in beats})
+        if gone or beats:
+            ranges = uncovered(view)
+            for first, last in (*beats, (gone.start, gone.stop - 1)):
+                ranges = within(ranges, range(first, last + 1))
+            rule = RULE if gone else HEARTBEAT
+            made = plan_of(view, ranges, view.summaries, rule=rule)
+            name = f"heartbeats to {beats[-1][0]}" if beats else ""
+            over = plan_tokens(made, view) > budget - reserved
+            return replace(made, over=over, forms=name)
         return Plan(everything(view), over=view.view_tokens() > budget - reserved)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:

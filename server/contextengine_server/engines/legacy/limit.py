@@ -7,6 +7,8 @@ list stays put until the next batch is full.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from contextengine_server.context.layout import Range
 from contextengine_server.context.view import View
 
@@ -31,14 +33,16 @@ def hidden_turns(turns: int, limit: int) -> int:
     return max(0, turns - limit) // batch * batch
 
 
-def hidden(view: View, options: LegacyOptions) -> range:
+def hidden(view: View, options: LegacyOptions, beats: Set[int] = frozenset()) -> range:
     """The steps that are not shown: of the oldest turns. What stands before the first of them, and
-    the summaries, stay."""
-    gone = hidden_turns(view.fold.turns, limit_of(view, options))
+    the summaries, stay. `beats`: the first steps of turns that do not count."""
+    limit = limit_of(view, options)
     # Of what is not in memory nothing is hidden; the legacy engine holds all.
-    if not gone or len(view.users) < view.fold.turns:
+    if not limit or len(view.users) < view.fold.turns:
         return range(0)
-    return range(view.users[0], view.users[gone])
+    turns = [step for step in view.users if step not in beats] if beats else view.users
+    gone = hidden_turns(len(turns), limit)
+    return range(turns[0], turns[gone]) if gone else range(0)
 
 
 def within(ranges: list[Range], gone: range) -> list[Range]:

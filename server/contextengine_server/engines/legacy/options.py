@@ -30,6 +30,13 @@ class LegacyOptions(Options):
     summary_max_tokens: Whole = Field(
         4_000, ge=96, le=16_000, description="The target size of the one summary."
     )
+    hide_heartbeats: bool = Field(
+        False,
+        description=(
+            "Turns that are a heartbeat and its acknowledgement, HEARTBEAT_OK, and nothing else are"
+            " not shown once the user goes on."
+        ),
+    )
     history_limit: Whole = Field(
         0,
         ge=0,
