@@ -102,7 +102,7 @@ class Compactor(msgspec.Struct, frozen=True):
         """Compacts until the goal is reached or nothing is left to do. The caller holds the
         session's compaction lock."""
         result: Compacted | None = None
-        moved, rewriting = 0, Rewriting()
+        moved, rewriting = 0, Rewriting(self.sessions)
         while True:
             async with self.sessions.open(address.scope, reach_of(engine, wanted)) as session:
                 session.require()

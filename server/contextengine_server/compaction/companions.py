@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.companion import Companion, Conversation, OwnTool, companion_of
@@ -19,6 +20,7 @@ from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 
+from .chunks import chunks_of
 from .rewrites import ViewList, list_of
 
 log = structlog.get_logger("contextengine.engines")
@@ -40,7 +42,7 @@ class Companions:
         if companion is None:
             return []
         async with self._sessions.open(scope) as session:
-            told = _conversation(session)
+            told = self._conversation(session)
         try:
             return await companion.own_tools(told)
         except EngineBroken as error:
@@ -56,7 +58,7 @@ class Companions:
         companion = companion_of(engine)
         assert companion is not None, "`tools` answered none"
         async with self._sessions.open(scope, None) as session:
-            told, listed = _conversation(session), list_of(session.view)
+            told, listed = self._conversation(session), list_of(session.view)
         messages, _ = await asyncio.to_thread(listed.written)
         try:
             return await companion.call(_saying(told, messages), name, arguments)
@@ -76,7 +78,7 @@ class Companions:
         if companion is None:
             return None
         await self._sessions.fresh(session, None)
-        told, listed = _conversation(session), list_of(session.view)
+        told, listed = self._conversation(session), list_of(session.view)
 
         def leave(*, emptied: bool) -> None:
             before = self._leaving.get(session.scope)
@@ -120,11 +122,13 @@ class Companions:
         except Exception:
             log.exception("session_end_not_told", engine=engine.id)
 
-
-def _conversation(session: Session) -> Conversation:
-    life = f"{session.view.incarnation}:{session.view.reset_mark}"
-    return Conversation(session.scope, life, compactions=session.state.compactions)
+    def _conversation(self, session: Session) -> Conversation:
+        life = f"{session.view.incarnation}:{session.view.reset_mark}"
+        chunks = chunks_of(self._sessions, session)
+        return Conversation(
+            session.scope, life, compactions=session.state.compactions, chunks=chunks
+        )
 
 
 def _saying(told: Conversation, messages: Sequence[dict[str, Any]]) -> Conversation:
-    return Conversation(told.scope, told.life, messages, told.compactions)
+    return replace(told, messages=messages)

@@ -113,7 +113,7 @@ class Proposals(msgspec.Struct, frozen=True):
             proposal = Proposal(Compacted("", tokens, tokens), view)
             rows: list[SummaryRow] = []
             reason = HELD if session.state.held and not wanted.force else ""
-            rewriting = Rewriting()
+            rewriting = Rewriting(self.sessions)
             while not reason and len(rows) < wanted.passes:
                 oldest = await self._oldest(engine, session, view)
                 made = await self.compactor.planned(

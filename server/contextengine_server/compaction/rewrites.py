@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from contextengine_server.compaction.chunks import chunks_of
 from contextengine_server.compaction.compaction_pass import Pass, frame_tokens, prepare
 from contextengine_server.compaction.request import CompactionRequest, Precondition
 from contextengine_server.compaction.summary_request import source_message
@@ -27,6 +28,7 @@ from contextengine_server.engines.rewrite import (
 )
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
 
 UNCHANGED_LIST = "nothing to compact: the engine left the list as it is"
 MAX_ASKED = 3
@@ -154,6 +156,7 @@ def _summary_message(summary: Summary, before: Sequence[ChatMessage]) -> ChatMes
 class Rewriting(msgspec.Struct):
     """What came of asking an engine: passes that are to be committed one after the other."""
 
+    sessions: Sessions
     asked: int = 0
     changes: list[Change] = []
     ground: Precondition | None = None
@@ -203,6 +206,7 @@ class Rewriting(msgspec.Struct):
             compactions,
             head.model,
             head.provider,
+            chunks_of(self.sessions, session),
         )
         answer = await rewriter.rewrite(request)
         self.ground = ground

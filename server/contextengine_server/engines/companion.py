@@ -11,6 +11,7 @@ import msgspec
 from contextengine_server.context.scope import Scope
 
 from .contract import Engine
+from .hosted.kept import SessionChunks
 from .rewrite import ChatMessage
 
 
@@ -33,6 +34,8 @@ class Conversation(msgspec.Struct, frozen=True, eq=False):
     """Its view, in order."""
     compactions: int = 0
     """How often it was compacted, by whatever engine."""
+    chunks: SessionChunks | None = None
+    """What the engine keeps of it beside that."""
 
 
 class Companion(Protocol):

@@ -18,6 +18,7 @@ import msgspec
 from contextengine_server.context.scope import Scope
 
 from .contract import Engine
+from .hosted.kept import SessionChunks
 
 ChatMessage = dict[str, Any]
 """A message in the form of OpenAI's chat API: `role`, `content`, `tool_calls`, `tool_call_id`."""
@@ -63,6 +64,8 @@ class RewriteRequest(msgspec.Struct, frozen=True, eq=False):
     model: str = ""
     """The model that reads the list; empty: it is not known."""
     provider: str = ""
+    chunks: SessionChunks | None = None
+    """See Conversation."""
 
 
 class Rewriter(Protocol):

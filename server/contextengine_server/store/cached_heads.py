@@ -77,6 +77,7 @@ class CachedHeads:
         self.spawns = store.spawns
         self.ledger = store.ledger
         self.memory = store.memory
+        self.chunks = store.chunks
         self.workload = store.workload
 
     async def close(self) -> None:

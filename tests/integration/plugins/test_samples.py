@@ -3,7 +3,6 @@ session."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -114,24 +113,3 @@ async def test_a_plugin_for_pyclaw_hears_of_the_end_once(tmp_path: Path) -> None
         await home.client.compact(ref(), force=True, budget=budget(3_000))
         shown = texts((await home.client.assemble(ref(), budget=budget(3_000))).items)
         assert any("diary 1: bootstrap, ingest" in text for text in shown)
-
-
-async def test_chunks_go_with_their_session(tmp_path: Path) -> None:
-    async with serving(tmp_path, "persistent", SEED_PERSISTENT) as home:
-        for name in ("s1", "s2"):
-            await home.client.ingest_batch(ref(name), turns(12))
-            assert (
-                await home.client.compact(ref(name), force=True, budget=budget(3_000))
-            ).compacted
-        assert chunked(tmp_path) == {"default:agent:s1", "default:agent:s2"}
-        await home.client.sessions.delete(ref("s1"))
-        assert chunked(tmp_path) == {"default:agent:s2"}
-
-
-def chunked(directory: Path) -> set[str]:
-    [path] = directory.glob("plugins/*/data/context.db")
-    file = sqlite3.connect(path)
-    try:
-        return {row[0] for row in file.execute("select session_id from chunk")}
-    finally:
-        file.close()

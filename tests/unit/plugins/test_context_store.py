@@ -1,18 +1,14 @@
-"""The store of chunks that plugins for PyClaw keep."""
+"""The store of chunks that plugins for PyClaw keep, where no server has them at work: in a script,
+or a test of the plugin's."""
 
 from __future__ import annotations
 
 import asyncio
-import time
+import copy
 from pathlib import Path
 
-from typer.testing import CliRunner, Result
-
-from contextengine_server.cli.application import app
-from contextengine_server.context.scope import Scope
-from contextengine_server.engines.hosted.held import session_name
-from contextengine_server.engines.hosted.kept import erase_kept
-from contextengine_server.plugins.context_store import DAY_S, ContextStore
+from contextengine_server.plugins.chunk_file import DAY_S
+from contextengine_server.plugins.context_store import ContextStore
 
 
 class Clock:
@@ -83,44 +79,10 @@ async def test_threads_write_one_after_the_other(tmp_path: Path) -> None:
     assert (await store.get_stats())["chunks"] == 80
 
 
-async def test_what_a_deleted_session_said_is_erased_in_every_store(tmp_path: Path) -> None:
-    """By the name that plugins know it by. A store that was never written gets no file."""
-    kept, unused = ContextStore(tmp_path / "a.db"), ContextStore(tmp_path / "b.db")
-    scopes = [Scope("t", "a", name) for name in ("gone", "stays")]
-    for scope in scopes:
-        await kept.save_chunk(session_name(scope), "c", f"secret {scope.session}")
-    await erase_kept(scopes[:1])
-    assert [await ids(kept, session_name(scope)) for scope in scopes] == [[], ["c"]]
-    await kept.close()
-    assert b"secret gone" not in (tmp_path / "a.db").read_bytes()
-    assert not (tmp_path / "b.db").exists(), unused
-
-
-async def test_one_that_cannot_be_erased_is_no_affair_of_the_others(tmp_path: Path) -> None:
-    broken, kept = ContextStore(tmp_path / "broken.db"), ContextStore(tmp_path / "a.db")
-    (tmp_path / "broken.db").write_bytes(b"no database" * 100)
-    scope = Scope("t", "a", "s")
-    await kept.save_chunk(session_name(scope), "c", "x")
-    await erase_kept([scope])
-    assert await ids(kept, session_name(scope)) == [], broken
-
-
-async def test_an_operator_prunes_and_nobody_else(tmp_path: Path) -> None:
-    clock = Clock()
-    clock.now = time.time() - 40 * DAY_S
-    store = ContextStore(tmp_path / "chunks.db", clock)
-    await store.save_chunk("old", "a", "x")
-    clock.now += 20 * DAY_S
-    await store.save_chunk("new", "a", "x")
-    await store.close()
-
-    def pruned(file: str) -> Result:
-        return CliRunner().invoke(app, ["plugins", "prune", str(tmp_path / file), "--days", "30"])
-
-    (tmp_path / "text").write_text("not a database")
-    for wrong in ("none.db", "text"):
-        refused = await asyncio.to_thread(pruned, wrong)
-        assert "is no store of chunks of a plugin" in str(refused.exception)
-    done = await asyncio.to_thread(pruned, "chunks.db")
-    assert "1 sessions erased; left are 1 with 1 chunks" in done.output
-    assert [await ids(store, session) for session in ("old", "new")] == [[], ["a"]]
+async def test_a_copy_has_the_same_chunks(tmp_path: Path) -> None:
+    """A plugin that holds its store is copied for every session."""
+    store = ContextStore(tmp_path / "context.db")
+    await store.save_chunk("s", "a", "x")
+    copied = copy.deepcopy(store)
+    await copied.save_chunk("s", "b", "y")
+    assert await ids(store) == await ids(copied) == ["a", "b"]

@@ -20,6 +20,7 @@ from alembic.script import ScriptDirectory
 from msgspec.structs import fields
 
 from contextengine_server.store.charges import Spent
+from contextengine_server.store.chunks import Chunk
 from contextengine_server.store.rows import (
     Assignment,
     Costs,
@@ -91,6 +92,7 @@ def test_the_indexes_are_the_same_to_the_letter(path: Path) -> None:
         (schema.assignments, Assignment, set()),
         (schema.lent_jobs, ModelJob, set()),
         (schema.spawns, Spawn, set()),
+        (schema.chunks, Chunk, {"place", "name"}),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
@@ -194,6 +196,10 @@ def test_postgresql_can_read_every_migration() -> None:
     assert tables == set(schema.metadata.tables)
 
 
+OPERATORS = "chunks.totals", "chunks.sessions", "chunks.prune"
+"""What reads a table whole, in commands that work on a store that no server has open."""
+
+
 @pytest.mark.parametrize(
     ("name", "statement"), list(every_statement(SQL)), ids=lambda value: value[:30]
 )
@@ -204,9 +210,9 @@ def test_every_statement_goes_by_an_index(path: Path, name: str, statement: str)
             f"EXPLAIN QUERY PLAN {statement}", names or [1] * statement.count("?")
         ).fetchall()
     # A count reads its index whole, gauges the short tables of what waits, the doctor without a
-    # server every assignment, and a start every quota; the queue of debts is an index of its own,
-    # and a JSON list is one.
-    whole = "heads.count_all", "workload", "assignments.all", "quotas.all"
+    # server every assignment, a start every quota, and an operator's command every chunk; the
+    # queue of debts is an index of its own, and a JSON list is one.
+    whole = "heads.count_all", "workload", "assignments.all", "quotas.all", *OPERATORS
     allowed = {"json_each"} | (
         {"due"}
         if name in ("debts.due", "debts.debtors")
@@ -232,7 +238,7 @@ HOT = {
     "memory.retired": (
         "messages_retired (tenant=? AND agent=? AND session=? AND retired_revision>?)"
     ),
-    "heads.delete_rest.8": "spawns_parent (tenant=? AND parent_agent=? AND parent_session=?)",
+    "heads.delete_rest.9": "spawns_parent (tenant=? AND parent_agent=? AND parent_session=?)",
     "spawns.asked": (
         "spawns_request (tenant=? AND parent_agent=? AND parent_session=? AND request_id=?)"
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -91,28 +90,6 @@ def disable(directory: PluginDirectory, name: str) -> None:
     """Disables a plugin. Raises CommandFailed."""
     _tried(lambda: directory.disable(name))
     print(f"{name} is not enabled any more: {NEXT_START}")
-
-
-def prune(file: Path, days: float) -> None:
-    """Erases what a store of chunks keeps of sessions that nothing was written of for so many days.
-    Raises CommandFailed."""
-    from contextengine_server.plugins.context_store import ContextStore, is_store
-
-    if not is_store(file):
-        raise CommandFailed(f"{file} is no store of chunks of a plugin: nothing was erased", 2)
-
-    async def run() -> tuple[int, dict[str, int]]:
-        store = ContextStore(file)
-        gone = await store.prune_old_sessions(days)
-        left = await store.get_stats()
-        await store.close()
-        return gone, left
-
-    gone, left = asyncio.run(run())
-    print(
-        f"{gone} sessions erased; left are {left['sessions']} with {left['chunks']} chunks"
-        f" ({left['compacted']} compacted) of {left['bytes']} bytes"
-    )
 
 
 def _tried(action: Callable[[], T]) -> T:

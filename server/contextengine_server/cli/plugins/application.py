@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from contextengine_server.cli.application.arguments import Json
+from contextengine_server.cli.connection import Where, asks, run
+
 plugins_app = typer.Typer(
     help="Engines in the directory of plugins: see, link, enable, disable.", no_args_is_help=True
 )
@@ -87,19 +90,24 @@ def disable_plugin(name: Name, config: ConfigFile = None, directory: Directory =
     disable(found_in(config, directory), name)
 
 
-@plugins_app.command("prune", epilog="Example: contextengine plugins prune chunks.db --days 30")
+@plugins_app.command("prune", epilog="Example: contextengine plugins prune --days 30")
+@asks
 def prune_chunks(
-    file: Annotated[Path, typer.Argument(help="The file of a plugin's ContextStore.")],
+    where: Where,
     days: Annotated[
         float,
-        typer.Option(min=0, help="Sessions that nothing was written of for so many days go."),
+        typer.Option(min=0, help="Sessions that nothing was written of for so many days."),
     ],
+    tenant: Annotated[
+        str, typer.Option(help="Only this tenant's. Default: of all.", show_default=False)
+    ] = "",
+    json: Json = False,
 ) -> None:
-    """Erase what a plugin for PyClaw keeps of old sessions in its store of chunks.
+    """Erase the chunks that plugins for PyClaw keep of old sessions.
 
-    Nothing else does that: chunks are kept until their session is deleted. What the server keeps of
-    the sessions stays.
+    For a store that no server has open. Nothing else erases chunks by their age: they are kept
+    until their session is deleted, by retention as well. The sessions stay.
     """
-    from contextengine_server.cli.plugins.actions import prune
+    from contextengine_server.cli.plugins.chunks import prune
 
-    prune(file, days)
+    run(prune(where, days, tenant, json))

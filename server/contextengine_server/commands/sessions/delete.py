@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import orjson
 
-from contextengine_server.engines.hosted.kept import erase_kept
 from contextengine_server.errors import FieldViolation, RevisionMismatch, SessionHasDependents
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.receipt import Request, checked
@@ -87,7 +86,6 @@ class Delete(msgspec.Struct, frozen=True):
         finally:
             self.cache.leave(session)
         self.selection.forget(scope.tenant)
-        await erase_kept(scope._replace(session=each) for each in gone.sessions)
         for each in gone.sessions:
             self.cache.drop(scope._replace(session=each))
             self.events.emit("session:deleted", scope.tenant, scope.agent, each)

@@ -81,7 +81,12 @@ class HostedEngine(BaseEngine[HostedOptions]):
     async def rewrite(self, request: RewriteRequest) -> Sequence[ChatMessage] | None:
         """See Rewriter."""
         given = replace(request, messages=copy.deepcopy(list(request.messages)))
-        told = Conversation(request.scope, request.life, compactions=request.compactions)
+        told = Conversation(
+            request.scope,
+            request.life,
+            compactions=request.compactions,
+            chunks=request.chunks,
+        )
         answer, _ = await self._ask(
             told, lambda engine: self._host.compact(engine, given), "its compaction"
         )

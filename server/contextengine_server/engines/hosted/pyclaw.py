@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from inspect import isawaitable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ import msgspec
 from ..companion import Conversation
 from ..rewrite import ChatMessage, RewriteRequest, text_of
 from .host import EngineHost
+from .kept import AtWork
 
 
 class PyclawSession(msgspec.Struct, eq=False):
@@ -18,47 +21,52 @@ class PyclawSession(msgspec.Struct, eq=False):
 
     plugin: Any
     state: Any
+    at_work: AtWork | None
     seen: list[ChatMessage] = []
     """The list that it was given last."""
+
+    def working(self) -> AbstractContextManager[None]:
+        """While it is asked for something."""
+        return self.at_work.working() if self.at_work is not None else nullcontext()
 
 
 class PyclawHost(EngineHost):
     """Asks a plugin for PyClaw. Such plugins have no tools."""
 
-    def __init__(self, make: Callable[[], Any], state: Callable[[str], Any]) -> None:
-        """`make`: one for a session, of its own; `state`: what it may keep of that."""
+    def __init__(
+        self, make: Callable[[], Any], state: Callable[[str], Any], plugin: str, folder: Path
+    ) -> None:
+        """`make`: one for a session, of its own; `state`: what it may keep of that in memory;
+        `plugin`, `folder`: whose it is."""
         self.make, self.state = make, state
+        self._plugin, self._folder = plugin, folder
 
     async def begin(self, session_id: str, told: Conversation) -> PyclawSession:
         """See EngineHost. Compactions are counted on, since plugins call what they keep by that
         number."""
-        plugin, state = self.make(), self.state(session_id)
-        state.compaction_count = told.compactions
-        await plugin.bootstrap(state)
-        return PyclawSession(plugin, state)
+        made = PyclawSession(None, self.state(session_id), None)
+        if told.chunks is not None:
+            made.at_work = AtWork(told.chunks, self._plugin, self._folder)
+        made.state.compaction_count = told.compactions
+        with made.working():
+            made.plugin = self.make()
+            await made.plugin.bootstrap(made.state)
+        return made
 
     async def compact(
         self, engine: PyclawSession, request: RewriteRequest
     ) -> list[ChatMessage] | None:
         """See EngineHost. It is shown what is new since it was asked last, and asked for a list;
         where it leaves the list as it is, for the one that it would assemble."""
-        plugin, state, messages = engine.plugin, engine.state, list(request.messages)
-        await plugin.ingest(_new(engine.seen, messages), state)
-        engine.seen = list(messages)
-        result = await plugin.compact(list(messages), state, max_tokens=request.available)
-        answer: list[ChatMessage] = result.messages
-        if answer == messages:
-            assembled: list[ChatMessage] = await plugin.assemble(state)
-            return assembled or None
-        state.compaction_count += 1
-        await plugin.on_compact_complete(result, state)
-        return _with_summary(messages, answer, getattr(result, "summary", None) or "")
+        with engine.working():
+            return await _compacted(engine, request)
 
     async def status(self, engine: PyclawSession) -> Mapping[str, object]:
         """See EngineHost."""
         says = getattr(engine.plugin, "get_status", None)
-        said = says(engine.state) if says is not None else {}
-        told: Mapping[str, object] = await said if isawaitable(said) else said
+        with engine.working():
+            said = says(engine.state) if says is not None else {}
+            told: Mapping[str, object] = await said if isawaitable(said) else said
         return told
 
     async def ended(
@@ -72,10 +80,25 @@ class PyclawHost(EngineHost):
         """See EngineHost."""
         told = getattr(engine.plugin, "on_session_end", None)
         if told is not None:
-            await told(engine.state, messages)
+            with engine.working():
+                await told(engine.state, messages)
 
     async def end(self, engine: PyclawSession) -> None:
         """See EngineHost."""
+
+
+async def _compacted(engine: PyclawSession, request: RewriteRequest) -> list[ChatMessage] | None:
+    plugin, state, messages = engine.plugin, engine.state, list(request.messages)
+    await plugin.ingest(_new(engine.seen, messages), state)
+    engine.seen = list(messages)
+    result = await plugin.compact(list(messages), state, max_tokens=request.available)
+    answer: list[ChatMessage] = result.messages
+    if answer == messages:
+        assembled: list[ChatMessage] = await plugin.assemble(state)
+        return assembled or None
+    state.compaction_count += 1
+    await plugin.on_compact_complete(result, state)
+    return _with_summary(messages, answer, getattr(result, "summary", None) or "")
 
 
 def _new(seen: Sequence[ChatMessage], messages: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -59,7 +59,9 @@ def _registration(plugin: FoundPlugin, home: Path, seconds: float) -> Registrati
     start = package_of(plugin.folder, manifest)
 
     def load() -> Registration:
-        return load_offer(partial(load_package, manifest.name, start), manifest, home)
+        return load_offer(
+            partial(load_package, manifest.name, start), manifest, plugin.folder, home
+        )
 
     try:
         return replace(within(seconds, load), owner=plugin.owner)

@@ -64,10 +64,10 @@ class HostedKind(msgspec.Struct, frozen=True):
 
 
 def load_offer(
-    load: Callable[[], ModuleType], manifest: PluginManifest, home: Path
+    load: Callable[[], ModuleType], manifest: PluginManifest, folder: Path, home: Path
 ) -> Registration:
-    """The engine of a package that `load` imports. Runs its code. Raises InvalidEngine, and what
-    its code raises."""
+    """The engine of a package that `load` imports; `folder`: the plugin's. Runs its code. Raises
+    InvalidEngine, and what its code raises."""
     registry = pyclaw.ContextEnginePluginRegistry
     registry.reset()
     try:
@@ -75,7 +75,8 @@ def load_offer(
         native = getattr(module, "ENGINE", None)
         if isinstance(native, Registration):
             return native
-        kind = _hermes(module, home) or _pyclaw(module, registry.get_instance().get_default())
+        registered = registry.get_instance().get_default()
+        kind = _hermes(module, home) or _pyclaw(module, registered, manifest.name, folder)
     finally:
         registry.reset()
     if kind is None:
@@ -134,7 +135,7 @@ def _hermes(module: ModuleType, home: Path) -> HostedKind | None:
     return of(registered)
 
 
-def _pyclaw(module: ModuleType, registered: Any) -> HostedKind | None:
+def _pyclaw(module: ModuleType, registered: Any, plugin: str, folder: Path) -> HostedKind | None:
     """What the package registered when it was imported, else of the first class that is a plugin
     for PyClaw."""
     kind = _class_of(module, _base("pyclaw.agents.context.plugins", pyclaw.ContextEnginePlugin))
@@ -149,7 +150,7 @@ def _pyclaw(module: ModuleType, registered: Any) -> HostedKind | None:
     return HostedKind(
         make,
         pyclaw.REQUIRED,
-        lambda one: PyclawHost(one, pyclaw.ContextState),
+        lambda one: PyclawHost(one, pyclaw.ContextState, plugin, folder),
         PYCLAW_THRESHOLD,
     )
 

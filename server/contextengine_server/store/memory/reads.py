@@ -115,6 +115,8 @@ class MemoryReads(MemoryConnection):
         taken += sum(len(row.text.encode()) for row in session.summaries.values())
         facts = (fact for fact in tables.facts.get(scope[:2], {}).values() if fact.scope == scope)
         taken += sum(len(fact.value.encode()) + len(fact.text.encode()) for fact in facts)
+        shelves = tables.chunks.get(scope, {}).values()
+        taken += sum(len(one.content.encode()) for there in shelves for one in there.values())
         answers = tables.replies.get(scope, {}).values()
         return taken + sum(len(reply.digest) + len(reply.reply) for reply, _ in answers)
 

@@ -10,6 +10,7 @@ from contextengine_server.store.commits import check
 from contextengine_server.store.protocols import (
     AgentMemory,
     Answering,
+    Chunks,
     Guards,
     ModelLeases,
     Observer,
@@ -23,6 +24,7 @@ from contextengine_server.store.rows import Commit, Deleted
 
 from . import commits
 from .agent_facts import MemoryAgentFacts
+from .chunks import MemoryChunks
 from .debts import MemoryDebts
 from .index import MemoryIndex
 from .ledger import MemoryLedger
@@ -49,6 +51,7 @@ class MemoryStore(MemoryReads, MemoryDebts):
         self.spawns: Spawns = MemorySpawns(self._tables, self._committed, self._erased)
         self.ledger: SpendLedger = MemoryLedger(self._tables)
         self.memory: AgentMemory = MemoryAgentFacts(self._tables)
+        self.chunks: Chunks = MemoryChunks(self._tables)
         self.workload: Workloads = MemoryWorkloads(self._tables)
 
     async def commit(self, commit: Commit) -> None:

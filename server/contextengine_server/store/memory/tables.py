@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.agent_facts import AgentFact
 from contextengine_server.store.charges import Spent
+from contextengine_server.store.chunks import Chunk, ChunkShelf
 from contextengine_server.store.rows import (
     Assignment,
     Costs,
@@ -134,6 +135,7 @@ class Tables:
         self.costs: dict[tuple[str, str, str, str], Costs] = {}
         self.facts: dict[tuple[str, str], dict[str, AgentFact]] = {}
         """By agent, then by id."""
+        self.chunks: dict[Scope, dict[ChunkShelf, dict[str, Chunk]]] = {}
         self.passages = Passages()
 
     def head(self, scope: Scope) -> SessionHead | None:
@@ -160,6 +162,7 @@ class Tables:
         self.replies.pop(scope, None)
         self.passages.drop(scope)
         self.assignments.pop(scope, None)
+        self.chunks.pop(scope, None)
         facts = self.facts.get(scope[:2], {})
         self.facts[scope[:2]] = {id: fact for id, fact in facts.items() if fact.scope != scope}
         for key, debt in list(self.debts.items()):

@@ -3,7 +3,8 @@
 Who needs a few of the methods asks for their protocol alone. Every method names the session or the
 tenant that it works in, and none reads across, but those that serve the process and answer no
 caller: `idle_sessions`, `debtors`, `claim_debt`, `spawns.expire`, `index.behind`, `workload`,
-`quotas.rows`, and `counts` without a tenant. No read limits silently. Every method that reads or
+`quotas.rows`, and `counts`, `chunks.totals` and
+`chunks.prune` without a tenant. No read limits silently. Every method that reads or
 writes raises StoreUnavailable where the database cannot be used now, or is closed.
 
 A store knows nothing of views, laws or engines: it keeps what it is given. What each method
@@ -16,6 +17,7 @@ from typing import Protocol
 
 from contextengine_server.store.search import SearchIndex
 
+from .chunks import Chunks
 from .ledger import SpendLedger
 from .memory import AgentMemory
 from .sessions import (
@@ -46,6 +48,7 @@ __all__ = [
     "AgentMemory",
     "Answering",
     "Assignments",
+    "Chunks",
     "Commits",
     "Connection",
     "Debts",
@@ -93,4 +96,5 @@ class Store(
     spawns: Spawns
     ledger: SpendLedger
     memory: AgentMemory
+    chunks: Chunks
     workload: Workloads

@@ -16,6 +16,7 @@ from msgspec.structs import fields
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.agent_facts import AgentFact
 from contextengine_server.store.charges import SLOT_MS, Charge, Spent
+from contextengine_server.store.chunks import Chunk, ChunkShelf
 from contextengine_server.store.rows import (
     Assignment,
     Costs,
@@ -50,6 +51,8 @@ SPAWN = _names(Spawn)
 SPENT = _names(Spent)
 COSTS = _names(Costs)
 FACT = _names(AgentFact, "tenant", "agent", "session")
+SHELF = _names(ChunkShelf, *KEY)
+CHUNK = _names(Chunk)
 UPDATED = tuple(name for name in HEAD if name not in (*KEY, "incarnation"))
 """What a commit changes of a head."""
 
@@ -92,6 +95,14 @@ _fact_values = _getter(FACT)
 def fact_values(fact: AgentFact) -> tuple[Any, ...]:
     """A fact's columns."""
     return (*fact.scope, *_fact_values(fact))
+
+
+_chunk_values = attrgetter(*CHUNK)
+
+
+def chunk_values(shelf: ChunkShelf, chunk: Chunk) -> tuple[Any, ...]:
+    """A chunk's columns, after those of its shelf."""
+    return (*shelf.scope, shelf.place, shelf.name, *_chunk_values(chunk))
 
 
 def spent_values(scope: Scope, charge: Charge) -> tuple[Any, ...]:
@@ -177,6 +188,14 @@ def _fact(tenant: str, agent: str, session: str, *rest: Any) -> AgentFact:
 def facts(found: Iterable[Values]) -> list[AgentFact]:
     """Facts of agents from their columns."""
     return _rows(found, _fact)
+
+
+_COMPACTED = CHUNK.index("compacted")
+
+
+def chunks(found: Iterable[Values]) -> list[Chunk]:
+    """Chunks of plugins from their columns."""
+    return _rows(found, Chunk, _COMPACTED)
 
 
 def spawns(found: Iterable[Values]) -> list[Spawn]:

@@ -312,6 +312,16 @@ agent_facts = sa.Table(
 )
 """What agents remember; `session` names where it was found."""
 
+chunks = sa.Table(
+    "chunks",
+    metadata,
+    *map(_key, ("tenant", "agent", "session", "place", "name", "id")),
+    _text("content"),
+    _flag("compacted"),
+    *map(_number, ("number", "created_ms", "updated_ms")),
+)
+"""What plugins keep beside the messages of sessions."""
+
 _LIVE = messages.c.retired_revision == sa.literal_column("0")
 
 _m = messages.c

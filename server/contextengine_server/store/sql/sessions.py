@@ -20,6 +20,7 @@ _OF_SESSIONS = (
     "lent_jobs",
     "spawns",
     "agent_facts",
+    "chunks",
     "session_keys",
     "sessions",
 )
@@ -34,6 +35,7 @@ _SIZES = {
     "summaries": ("LENGTH(CAST(text AS BLOB))",),
     "requests": ("LENGTH(digest)", "LENGTH(reply)"),
     "agent_facts": ("LENGTH(CAST(value AS BLOB))", "LENGTH(CAST(text AS BLOB))"),
+    "chunks": ("LENGTH(CAST(content AS BLOB))",),
 }
 """What takes room in a session's rows."""
 

@@ -7,6 +7,7 @@ s of the 1.5 s that a start may take.
 
 from __future__ import annotations
 
+from .chunks import ChunkStatements
 from .dialect import Dialect
 from .ledger import LedgerStatements
 from .memory import MemoryStatements
@@ -39,3 +40,4 @@ class Statements:
         self.spawns = SpawnStatements(dialect)
         self.ledger = LedgerStatements(dialect)
         self.memory = MemoryStatements(dialect)
+        self.chunks = ChunkStatements(dialect)

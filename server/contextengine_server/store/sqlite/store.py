@@ -18,6 +18,7 @@ from contextengine_server.store.errors import StoreRefused, StoreUnavailable
 from contextengine_server.store.protocols import (
     AgentMemory,
     Answering,
+    Chunks,
     Guards,
     ModelLeases,
     Observer,
@@ -42,6 +43,7 @@ from contextengine_server.store.sql.migrations import HEAD
 from . import database, passages, purge, reads, space, writes
 from .agents.facts import SqliteAgentFacts
 from .agents.ledger import SqliteLedger
+from .chunks import SqliteChunks
 from .guards import SqliteGuards, SqliteQuotas
 from .index import SqliteIndex
 from .listings import SqliteListings
@@ -130,6 +132,7 @@ class SqliteStore(SqliteListings, SqliteDebts):
         self.spawns: Spawns = SqliteSpawns(self._read, self._write, self._committed, self._erased)
         self.ledger: SpendLedger = SqliteLedger(self._read)
         self.memory: AgentMemory = SqliteAgentFacts(self._read, self._write)
+        self.chunks: Chunks = SqliteChunks(self._read, self._write)
         self.workload: Workloads = SqliteWorkloads(self._read, self._queued)
 
     # Life

@@ -11,6 +11,7 @@ room. docs/stores.md says what a store is.
 
 from __future__ import annotations
 
+from .agents.chunks import ChunkCases
 from .agents.ledger import LedgerCases
 from .agents.memory import MemoryCases
 from .assignments import AssignmentCases
@@ -50,6 +51,7 @@ class StoreSuite(
     SpawnCases,
     LedgerCases,
     MemoryCases,
+    ChunkCases,
     WorkloadCases,
     IndexCases,
     SearchCases,

@@ -10,6 +10,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, StoredReply
 
+from .agents.chunks import keep
 from .agents.memory import fact, found
 from .case import StoreCase
 from .rows import SCOPE, Pen, debt, message, summary
@@ -345,5 +346,7 @@ class ReadCases(StoreCase):
         await Pen(store, SCOPE._replace(session="other")).write(count=3)
         first = await store.size(SCOPE)
         assert 11_700 <= first < 12_700
+        await keep(store, pen, {"chunk": "ü" * 400})
+        first += 800
         await pen.write(retire_after=0)
         assert await store.size(SCOPE) == first, "what left the view takes room all the same"
