@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from .atom import Atom
 from .carried import FoldState, Pause
 from .message import Entry
 from .observations import Observation, Pictured, Reply
+
+CHECKPOINT_EVERY = 256
+"""Sequences from one checkpoint of the fold to the next, about."""
+
+MAX_ABANDONED = 16
+"""Abandoned calls without a result beyond which no checkpoint is made: each would hold them all."""
 
 
 class NeedsHistory(Exception):
@@ -30,6 +37,19 @@ class EntryFacts(msgspec.Struct, frozen=True):
     step: int | None
     start: int | None
     late_of: int | None
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """What the fold carries just before a message that begins an atom, everything before it
+    over."""
+
+    sequence: int
+    """That message's."""
+    steps: int
+    """How many atoms stand before it."""
+    total: int
+    """The running token sum before it."""
+    fold: FoldState
 
 
 @dataclass(slots=True)
@@ -62,6 +82,15 @@ class Extension:
     """What the fold carries on to the next message."""
     pinned: list[int] = field(default_factory=list)
     """Steps that hold a pinned message now."""
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    """Where the fold could be taken up again, in order."""
+
+    def check(self, sequence: int, steps: int, fold: FoldState) -> None:
+        """Makes a checkpoint before a message that begins an atom, where one is worth it."""
+        if not fold.leading_open and len(fold.abandoned) <= MAX_ABANDONED:
+            table = {call: list(firsts) for call, firsts in fold.abandoned.items()}
+            fold = replace(fold, abandoned=table)
+            self.checkpoints.append(Checkpoint(sequence, steps, self.total, fold))
 
     @property
     def late(self) -> bool:

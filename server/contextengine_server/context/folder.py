@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from .atom import Atom, AtomCall
 from .carried import LEAST_PAUSE_MS, Abandoned, FoldState, Pause, Reign, shifted
-from .extension import EntryFacts, Extension, NeedsHistory, with_steps
+from .extension import CHECKPOINT_EVERY, EntryFacts, Extension, NeedsHistory, with_steps
 from .message import Entry, Form, Role, Shaper, Traits
 from .observations import Pictured, observed, replied
 from .view import View
@@ -120,6 +120,9 @@ class Folder:
         current = self.current
         if current is not None and (self.owned or current.calls or current.growing):
             self.close()
+        number = entry.sequence // CHECKPOINT_EVERY
+        if current is not None and number != current.first // CHECKPOINT_EVERY:
+            self.out.check(entry.sequence, self.steps, self.finish(()).fold)
         atom = Atom(step=self.steps, start=self.out.total, first=entry.sequence)
         self.steps += 1
         self.current, self.owned = atom, True
@@ -348,6 +351,9 @@ class Folder:
         self.out.total += delta
         self.out.shifts.append((changed.first, delta))
         self.out.moves.append((changed.step, delta))
+        # From none that stands behind it can it be found again.
+        points = self.out.checkpoints
+        self.out.checkpoints = [one for one in points if one.sequence <= changed.first]
         if changed.start < self.peak_end:
             self.peak_end += delta
         self.reigns = shifted(self.reigns, changed.start, delta)

@@ -253,7 +253,7 @@ class Integrity(msgspec.Struct, frozen=True):
             return _Truth(len(rows), head.message_tokens, len(summaries), [], state)
         facts = await in_slices(_other_facts(head.scope, rows, view))
         if facts:
-            state = structs.replace(state, view=facts_of(view, state.view))
+            state = structs.replace(state, view=facts_of(view, state.view), checkpoints=())
         return _Truth(len(rows), view.total, len(summaries), facts, state)
 
 

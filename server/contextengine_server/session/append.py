@@ -24,7 +24,6 @@ from contextengine_server.context.view import View
 from contextengine_server.context.work import AT_ONCE
 from contextengine_server.errors import TooLarge
 from contextengine_server.session.address import Address, leave
-from contextengine_server.session.change import Rewind
 from contextengine_server.session.receipt import (
     Disposition,
     Request,
@@ -35,6 +34,8 @@ from contextengine_server.session.receipt import (
     over_cap,
     repeated,
 )
+from contextengine_server.session.rewind.checkpoints import with_checkpoints
+from contextengine_server.session.rewind.rewind import Rewind
 from contextengine_server.session.session import ENTRY_OVERHEAD, SESSION_OVERHEAD, Session
 from contextengine_server.session.sessions import SessionCache, Sessions, count_messages
 from contextengine_server.session.state import SessionState, ViewFacts, encode_state
@@ -233,6 +234,9 @@ class Appender(msgspec.Struct, frozen=True):
             facts = _facts_after(session.view, change, state.view, last_id)
             if change.shifts:
                 facts = structs.replace(facts, reopened=session.revision + 1)
+            if change.checkpoints or change.shifts:
+                points = with_checkpoints(state, facts, session.view, change, entries)
+                state = structs.replace(state, checkpoints=points)
             state = structs.replace(state, view=facts)
             moved = {
                 "last_sequence": entries[-1].sequence,

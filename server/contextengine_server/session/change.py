@@ -9,16 +9,12 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from contextengine_server.context.view import View
-from contextengine_server.context.work import Work
 from contextengine_server.errors import FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address, leave
-from contextengine_server.session.load import inherits
 from contextengine_server.session.receipt import Request, checked
-from contextengine_server.session.rows import refold
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
-from contextengine_server.session.state import SessionState, facts_of
+from contextengine_server.session.state import SessionState
 from contextengine_server.store.charges import Charge
 from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
@@ -32,6 +28,9 @@ from contextengine_server.store.rows import (
     SummaryRow,
 )
 from contextengine_server.telemetry.events import Events
+
+READ_AGAIN = 1_000
+"""Messages of a view up to which one that was in memory as a whole is read so again."""
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -139,9 +138,10 @@ class Editor(msgspec.Struct, frozen=True):
                 await self.sessions.lost_race(session, tries)
                 continue
             if draft.reload:
-                await self.sessions.reload(
-                    session, await self.store.head(session.scope), session.reach
-                )
+                reach = session.reach
+                if reach is None and new.message_count > READ_AGAIN:
+                    reach = 0
+                await self.sessions.reload(session, await self.store.head(session.scope), reach)
             else:
                 session.advance(new, draft.state)
             if created:
@@ -152,67 +152,3 @@ class Editor(msgspec.Struct, frozen=True):
 def _repeat(known: StoredReply, request: Request) -> Changed:
     raw = orjson.loads(checked(known, request).reply)
     return Changed(raw["revision"], repeated=True, numbers=raw["numbers"])
-
-
-class Rewind(msgspec.Struct, frozen=True):
-    """What leaves the view, and what is left."""
-
-    after: int
-    """Rows behind this sequence are retired."""
-    summaries: Sequence[str]
-    """Summaries that are retired with them."""
-    facts: Sequence[Facts]
-    """Facts of older rows that are others by it."""
-    view: View
-    gone: int
-    """How many messages leave the view."""
-
-    def head(self, session: Session, head: SessionHead) -> SessionHead:
-        """A head with what is left of the view."""
-        return replace(
-            head,
-            message_count=self.view.message_count,
-            message_tokens=self.view.total,
-            summary_count=len(session.live_summaries) - len(self.summaries),
-        )
-
-    def state(self, state: SessionState, revision: int) -> SessionState:
-        """A state with what is left of the view; `revision`: the one that rewinds."""
-        facts = facts_of(self.view, state.view)
-        return replace(
-            state,
-            view=replace(facts, rewind_mark=revision, reopened=revision),
-            rehydration=state.rehydration.left(self.after, facts.steps),
-        )
-
-
-def rewound(session: Session, after: int) -> Work[Rewind]:
-    """What a rewind to behind a sequence leaves. The session's view is whole. What stays is folded
-    again, since a late result may have gone with the rest."""
-    kept, facts = yield from refold(session.view, after, session.encoding.shaper)
-    newest = kept.atoms[-1] if kept.atoms else None
-    opened = newest is not None and not newest.closed and (newest.pending or newest.growing)
-    # A rewind may open the newest step again, although a summary covered it when it was over. Law 2
-    # wants it verbatim, so that summary goes.
-    limit = newest.first - 1 if newest is not None and opened else after
-    gone = session.view.message_count - kept.message_count
-    # What is inherited stands as its own session stored it.
-    floor = rewind_floor(session)
-    facts = [fact for fact in facts if fact.sequence > floor]
-    return Rewind(after, own_summaries(session, limit), facts, kept, gone)
-
-
-def rewind_floor(session: Session) -> int:
-    """The sequence that no rewind reaches behind: what a session continues from another is not its
-    own to take back."""
-    head = session.head
-    return head.parent_sequence if head is not None and inherits(head) else 0
-
-
-def own_summaries(session: Session, after: int) -> list[str]:
-    """The session's own live summaries that reach behind a sequence. Inherited ones are not ours to
-    retire."""
-    inherited = session.head.parent_revision if session.head is not None else 0
-    return [
-        s.id for s in session.live_summaries if s.last_sequence > after and s.created > inherited
-    ]

@@ -9,19 +9,13 @@ import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
-from contextengine_server.errors import (
-    InvalidField,
-)
+from contextengine_server.errors import InvalidField, LostRace
 from contextengine_server.session.address import Address
-from contextengine_server.session.change import (
-    Changed,
-    Editor,
-    PreparedChange,
-    own_summaries,
-    rewound,
-)
+from contextengine_server.session.change import Changed, Editor, PreparedChange
 from contextengine_server.session.load import inherits
 from contextengine_server.session.receipt import Request
+from contextengine_server.session.rewind.checkpoints import rewound_from_checkpoint
+from contextengine_server.session.rewind.rewind import Rewind, own_summaries, rewound
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import FLUSH, Rehydration, SessionState, ViewFacts
@@ -73,6 +67,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
             state = structs.replace(
                 state,
                 view=ViewFacts(reset_mark=head.revision, reopened=head.revision),
+                checkpoints=(),
                 detached=state.detached or head.revision,
                 held=False,
                 refused=(),
@@ -119,7 +114,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
         self, session: Session, address: Address, request: Request, after: int
     ) -> Changed:
         """Later rows leave the view. What stays is folded again, since a late result may have gone
-        with them."""
+        with them: from the newest checkpoint before them where there is one, else all of it."""
         head = session.require()
         if after < 0 or after > head.last_sequence:
             raise InvalidField(
@@ -132,10 +127,21 @@ class Lifecycle(msgspec.Struct, frozen=True):
                 f"is {after}, among the messages that this session continues from"
                 f" {head.parent_session!r} (up to {head.parent_sequence}): go back in that session",
             )
-        await self.sessions.fresh(session, None)
+        ahead: Rewind | None = await rewound_from_checkpoint(self.sessions.store, session, after)
+        if ahead is None:
+            await self.sessions.fresh(session, None)
+        known = session.head
 
         async def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
-            left = await in_slices(rewound(session, after))
+            left = ahead if session.head is known else None
+            if left is None and not session.view.base:
+                left = await in_slices(rewound(session, after))
+            if left is None:
+                raise LostRace(
+                    f"session {session.scope.session} was changed by another server meanwhile: send"
+                    " again",
+                    retry_after_ms=50,
+                )
             return PreparedChange(
                 left.state(state, head.revision),
                 left.head(session, head),

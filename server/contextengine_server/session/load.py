@@ -235,6 +235,11 @@ async def _window_start(
         # shows nothing, it has no running sum to begin at, and all is read.
         newest = await store.atom_of(head.scope, head.last_sequence)
         row = next((member for member in newest if member.start is not None), None)
+        back = 1
+        while row is None and not newest and back <= head.message_tokens:
+            # The newest sequence is of a message that a rewind took back.
+            row = await store.atom_from(head.scope, head.message_tokens - back)
+            back *= 2
     elif row.step:
         row = await _large_before(store, head, row) or row
     return row if row is not None and row.step and row.sequence > scattered else None

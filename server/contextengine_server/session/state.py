@@ -168,6 +168,20 @@ class Rehydration(msgspec.Struct, frozen=True, omit_defaults=True):
         return replace(self, reads=reads, step=min(self.step, steps))
 
 
+class StoredCheckpoint(msgspec.Struct, frozen=True):
+    """What is known of a view just before a message that begins an atom. A rewind goes back to the
+    newest one before what is kept, so that it reads no more than that and what it takes back."""
+
+    sequence: int
+    """That message's."""
+    total: int
+    """The running token sum before it."""
+    count: int
+    """How many messages of the view stand before it."""
+    facts: msgspec.Raw
+    """The `ViewFacts` there, which every commit writes and only a rewind reads."""
+
+
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything of a session's head that only the session's own rooms read."""
 
@@ -217,6 +231,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     rehydration: Rehydration = Rehydration()
     attempts: Attempts = Attempts()
     """How its compactions went lately, under an engine that goes by that."""
+    checkpoints: tuple[StoredCheckpoint, ...] = ()
+    """From where on the view can be folded again, the oldest first."""
 
     def encode(self) -> bytes:
         """As JSON."""
@@ -282,19 +298,27 @@ encode_state = msgspec.json.Encoder().encode
 _DECODER = msgspec.json.Decoder(SessionState)
 
 
-def facts_of(view: View, known: ViewFacts) -> ViewFacts:
-    """The facts of a view that was folded as a whole."""
+def facts_of(view: View, known: ViewFacts, before: ViewFacts | None = None) -> ViewFacts:
+    """The facts of a view that was folded as a whole, or from a moment on of which these are the
+    facts `before` it."""
     carried = view.fold
+    before = before or ViewFacts()
+
+    def first(step: int, earlier: int) -> int:
+        return (view.atom(step).first if view.holds(step) else earlier) if step >= 0 else 0
+
     return ViewFacts(
         **asdict(carried),
         steps=view.steps,
-        first_sequence=view.atoms[0].first if view.atoms else 0,
-        leading_last=view.atom(carried.leading - 1).first if carried.leading else 0,
-        user_first=view.atom(carried.user_step).first if carried.user_step >= 0 else 0,
+        first_sequence=view.atoms[0].first
+        if view.atoms and not view.base
+        else before.first_sequence,
+        leading_last=first(carried.leading - 1, before.leading_last),
+        user_first=first(carried.user_step, before.user_first),
         rewind_mark=view.rewind_mark,
         reset_mark=view.reset_mark,
         reopened=known.reopened,
-        last_id=_newest_id(view),
+        last_id=_newest_id(view) or before.last_id,
     )
 
 

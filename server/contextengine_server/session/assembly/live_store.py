@@ -20,8 +20,8 @@ from contextengine_server.context.work import Work
 from contextengine_server.session.address import Address
 from contextengine_server.session.append import Appender, Edit
 from contextengine_server.session.assembly.alignment import ListAlignment
-from contextengine_server.session.change import Rewind, rewind_floor, rewound
 from contextengine_server.session.receipt import Request, Stored
+from contextengine_server.session.rewind.rewind import Rewind, rewind_floor, rewound
 from contextengine_server.session.session import Session, survey
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.slices import in_slices

@@ -1,0 +1,1 @@
+"""Rewinds: what leaves a view, and what is left of it."""
