@@ -40,7 +40,6 @@ from contextengine_server.session.assembly.budget import BudgetDefaults
 from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies
-from contextengine_server.session.sessions import now_ms
 from contextengine_server.session.sweeper import IdleSweeper, Sweeper
 from contextengine_server.store.kinds import store_of
 from contextengine_server.store.protocols import Store
@@ -92,7 +91,7 @@ def registry_of(settings: Settings) -> Registry:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, *, clock_ms: Callable[[], int] = now_ms, ends: bool = False
+    settings: Settings, *, clock_ms: Callable[[], int] | None = None, ends: bool = False
 ) -> AsyncIterator[App]:
     """Opens the store, wires the rooms and serves; drains and closes at the end, all but the port
     where the process `ends` then."""
@@ -123,6 +122,7 @@ async def running(
         finally:
             await warming
         stack.push_async_callback(store.close)
+        clock_ms = clock_ms or store.clock_ms
         quotas = quotas_of(settings)
         pool = WorkerPool(
             settings.summarizer.workers,

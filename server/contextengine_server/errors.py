@@ -168,8 +168,14 @@ class Draining(DomainError):
     reason = "DRAINING"
 
 
+UNCERTAIN = (
+    "the change was written as a whole or not at all: send the same again, which is safe with ids"
+)
+"""What is said where a store lost its database while it committed."""
+
+
 class StoreDown(DomainError):
-    """The store cannot write or read now. Nothing was changed."""
+    """The store cannot write or read now. Nothing was changed, unless the text says otherwise."""
 
     reason = "STORE_UNAVAILABLE"
 

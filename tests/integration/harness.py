@@ -22,7 +22,6 @@ from contextengine_server.app import App, running
 from contextengine_server.config.load import load_settings
 from contextengine_server.engines.registration import Registration
 from contextengine_server.plugins.engines import installed_engines
-from contextengine_server.session.sessions import now_ms
 from tests.databases import place
 
 LARGE = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
@@ -66,7 +65,7 @@ class House:
         self,
         directory: Path,
         *,
-        clock: Any = now_ms,
+        clock: Any = None,
         engines: Sequence[Registration] = (),
         token: str = "",
         **settings: Any,

@@ -64,7 +64,7 @@ const (
 	ErrorReason_ERROR_REASON_BUDGET_SPENT ErrorReason = 16
 	// UNAVAILABLE. The server drains; RetryInfo says when to try another.
 	ErrorReason_ERROR_REASON_DRAINING ErrorReason = 17
-	// UNAVAILABLE. The store cannot write now (disk full, locked, I/O error); nothing was changed.
+	// UNAVAILABLE. The store cannot write now (disk full, I/O error, no database); nothing was changed, unless the text says that nobody can tell.
 	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE ErrorReason = 18
 	// UNAUTHENTICATED. No token, or one that is not known.
 	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 19

@@ -21,7 +21,7 @@ from contextengine_server.runtime.broker import (
     Said,
 )
 from contextengine_server.runtime.job_bytes import work_of
-from contextengine_server.store.rows import ModelJob
+from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.summarize.models.runtime import Completion
 
 PURPOSE = "context-engine.compaction"

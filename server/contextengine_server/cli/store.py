@@ -114,7 +114,6 @@ async def prune(where: Where, dry_run: bool, json: bool) -> None:
     """Erases what the rules of the settings let go from their store, and prints it. Raises
     CommandFailed."""
     from contextengine_server.commands.sessions.prune import Prune
-    from contextengine_server.session.sessions import now_ms
     from contextengine_server.wiring.limits import retention_rules_of
 
     if where.address:
@@ -130,7 +129,7 @@ async def prune(where: Where, dry_run: bool, json: bool) -> None:
             await store.delete(head.scope, expected_revision=head.revision, cascade=False)
             return True
 
-        done = await Prune(store, rules, now_ms, erase).run(dry_run=dry_run)
+        done = await Prune(store, rules, store.clock_ms, erase).run(dry_run=dry_run)
     _print_pruned(done, dry_run, json)
 
 

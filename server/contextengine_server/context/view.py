@@ -94,6 +94,8 @@ class View:
     scope: Scope
     revision: int = 0
     incarnation: str = ""
+    commit_id: bytes = b""
+    """Names the commit that made it."""
     atoms: list[Atom] = field(default_factory=list)
     """The window: contiguous, from step `base` to the newest."""
     base: int = 0

@@ -18,8 +18,8 @@ from typing import TypeAlias
 import msgspec
 import structlog
 
+from contextengine_server.store.model_jobs import JobOutcome, ModelJob
 from contextengine_server.store.protocols import ModelLeases
-from contextengine_server.store.rows import JobOutcome, ModelJob
 from contextengine_server.summarize import NobodyThere, SummarizerFailed
 from contextengine_server.summarize.models.runtime import Completion, Work
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
+from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.protocols import ModelLeases
-from contextengine_server.store.rows import ModelJob
 from contextengine_server.summarize.models.runtime import Completion
 
 from .broker import Attached, Harness, Harnesses, Receipt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 from msgspec.structs import asdict
 
-from contextengine_server.store.rows import ModelJob
+from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.summarize.models.answers import MAX_ANSWER_CHARS
 from contextengine_server.summarize.models.runtime import Completion, Work
 

@@ -86,7 +86,12 @@ async def _load(
     reach: int | None,
 ) -> tuple[View, list[Summary]]:
     summaries = await _summaries(store, head, shaper)
-    view = View(scope=head.scope, revision=head.revision, incarnation=head.incarnation)
+    view = View(
+        scope=head.scope,
+        revision=head.revision,
+        incarnation=head.incarnation,
+        commit_id=head.commit_id,
+    )
     place_summaries(view, summaries, state)
     first = None
     if reach is not None and not head.parent_session:

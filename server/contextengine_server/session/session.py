@@ -155,7 +155,7 @@ class Session:
         known = self.head
         if head is None or known is None:
             return head is known
-        return head.revision == known.revision and head.incarnation == known.incarnation
+        return head.same_as(known)
 
     def note_rows(self, rows: Iterable[MessageRow]) -> None:
         """Remembers the host ids of stored messages before the window."""
@@ -233,6 +233,7 @@ class Session:
             if entry.id:
                 self.ids[entry.id] = (entry.sequence, entry.hash, entry.tokens)
         self.view.revision, self.view.incarnation = head.revision, head.incarnation
+        self.view.commit_id = head.commit_id
         self.view.channel = state.channel
 
     def holds(self, reach: int | None) -> bool:

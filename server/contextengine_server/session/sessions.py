@@ -6,10 +6,10 @@ Every change is a `Commit`: prepared from memory, written, and only then applied
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from secrets import token_bytes
 from typing import Any
 
 import msgspec
@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
-from contextengine_server.errors import DeadlinePassed, LostRace, StoreDown
+from contextengine_server.errors import UNCERTAIN, DeadlinePassed, LostRace, StoreDown
 from contextengine_server.fairness.place import PLACE
 from contextengine_server.slices import in_slices, let_go
-from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.errors import StoreUnavailable, StoreUncertain
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit, SessionHead
+from contextengine_server.store.rows import COMMIT_ID, Commit, SessionHead
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT, Trace
 from contextengine_server.wire.damage import summary_hash
@@ -49,11 +49,6 @@ LOOK_AGAIN_S = 1.0
 
 MAX_TRIES = 8
 """How often a lost race is tried again before the caller hears of it."""
-
-
-def now_ms() -> int:
-    """The time, in milliseconds since 1970 UTC: the clock that sessions have by default."""
-    return time.time_ns() // 1_000_000
 
 
 async def count_messages(encoding: Encoding, messages: Sequence[Incoming]) -> None:
@@ -285,11 +280,7 @@ class Sessions(msgspec.Struct, frozen=True):
             view, summaries = await load(self.store, head, state, encoding.shaper, reach)
             found = await in_slices(survey(view))
             now = await self.store.head(session.scope)
-            if (
-                now is not None
-                and now.revision == head.revision
-                and now.incarnation == head.incarnation
-            ):
+            if now is not None and now.same_as(head):
                 reached = None if view.base == 0 else reach
                 session.place(head, state, view, summaries, reached, encoding, found)
                 self.cache.grown(session, found.size)
@@ -304,22 +295,18 @@ class Sessions(msgspec.Struct, frozen=True):
     async def _catch_up(self, session: Session, head: SessionHead | None) -> bool:
         """Brings memory up to another replica's appends; False where it must be read again."""
         known = session.head
-        if (
-            head is None
-            or known is None
-            or head.incarnation != known.incarnation
-            or head.revision < known.revision
-        ):
+        if head is None or known is None or not head.grew_from(known):
             return False
         changes = await self.store.changes(session.scope, known.revision)
         if (
             changes is None
+            or not changes.head.grew_from(known)  # it may have gone on, or be another by now
             or changes.summaries
             or any(row.retired_revision for row in changes.messages)
         ):
             return False
         state = SessionState.decode(changes.head.state)
-        if state.view.reopened > known.revision or head.parent_session:
+        if state.view.reopened > known.revision or changes.head.parent_session:
             return False
         entries = [stored(row) for row in changes.messages]
         self._tell_damage(head, [entry.sequence for entry in entries if entry.damaged])
@@ -356,6 +343,9 @@ class Sessions(msgspec.Struct, frozen=True):
         with _commit_span(trace, commit) if trace.sampled else nullcontext():
             try:
                 await self.store.commit(commit)
+            except StoreUncertain as error:
+                # What is in memory is checked against the head before anybody uses it.
+                raise StoreDown(f"{error}: {UNCERTAIN}", retry_after_ms=1000) from error
             except StoreUnavailable as error:
                 raise StoreDown(f"{error}: nothing was changed", retry_after_ms=1000) from error
         if self.waiting:
@@ -387,6 +377,8 @@ class Sessions(msgspec.Struct, frozen=True):
             session_key=key,
             updated_ms=max(now, head.updated_ms),
             ended=False,
+            commit_id=token_bytes(COMMIT_ID),
+            ancestors=head.line,
             **changed,
         )
 

@@ -36,6 +36,7 @@ class CachedHeads:
 
         self.open = store.open
         self.health = store.health
+        self.clock_ms = store.clock_ms
         self.probe = store.probe
         self.vacuum = store.vacuum
         self.observe = store.observe

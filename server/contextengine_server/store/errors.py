@@ -54,7 +54,15 @@ class HasDependents(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot write or read now (disk full, I/O error, closed). Nothing was changed."""
+    """The store cannot write or read now (disk full, I/O error, closed). Nothing was changed,
+    unless it is StoreUncertain."""
+
+
+class StoreUncertain(StoreUnavailable):
+    """The tie to the database was cut while a change was committed, and the database could not be
+    asked in time what became of it: it was written as a whole, or not at all. A store raises it
+    only where it cannot find out by itself. The next look at the head tells: it names its
+    commit."""
 
 
 class StoreRefused(StoreError):

@@ -9,13 +9,16 @@ encoding.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 
 import msgspec
 
 from contextengine_server.context.scope import Scope
 
 from .charges import Charge
+
+COMMIT_ID = 16
+"""Bytes of a commit's name."""
+_LINE = 8 * COMMIT_ID
 
 
 class SessionHead(msgspec.Struct, frozen=True):
@@ -48,6 +51,31 @@ class SessionHead(msgspec.Struct, frozen=True):
     model: str = ""
     provider: str = ""
     state: bytes = b"{}"
+    commit_id: bytes = b""
+    """16 random bytes that name the commit which made this state. A revision may come twice, where
+    a database lost its newest commits and went on from before them; a name does not. Empty: an
+    earlier version made it."""
+    ancestors: bytes = b""
+    """The names of the commits just before it, at most eight, the newest last."""
+
+    def same_as(self, other: SessionHead) -> bool:
+        """True where both are one state of one life."""
+        return (
+            self.commit_id == other.commit_id
+            and self.revision == other.revision
+            and self.incarnation == other.incarnation
+        )
+
+    @property
+    def line(self) -> bytes:
+        """What are the ancestors of the next commit."""
+        return (self.ancestors + self.commit_id)[-_LINE:]
+
+    def grew_from(self, known: SessionHead) -> bool:
+        """True where a state is known to be one of those just before this one."""
+        names, name = self.ancestors, known.commit_id
+        before = [names[at : at + COMMIT_ID] for at in range(0, len(names), COMMIT_ID)]
+        return self.incarnation == known.incarnation and name in before
 
 
 class MessageRow(msgspec.Struct, frozen=True):
@@ -193,15 +221,16 @@ class Costs(msgspec.Struct, frozen=True):
 class Commit(msgspec.Struct, frozen=True):
     """One change of one session, all or nothing.
 
-    The store checks that the session still is at `expected_revision` of `head.incarnation` (0: that
-    it does not exist), then writes `head` and everything else: what is retired, then shifts, then
-    facts, then new rows. So a shift moves no row of its own commit, and facts have the last word.
-    Where several things are wrong, an answered request id is told before a lost race, that before a
-    parent that is gone, and that before a duplicate host id.
+    The store checks that the session still is at `expected_revision` of `head.incarnation`, as the
+    commit made it that `head.ancestors` ends with (0: that it does not exist), then writes `head`
+    and everything else: what is retired, then shifts, then facts, then new rows. So a shift moves
+    no row of its own commit, and facts have the last word. Where several things are wrong, an
+    answered request id is told before a lost race, that before a parent that is gone, and that
+    before a duplicate host id.
     """
 
     head: SessionHead
-    """The head after the commit."""
+    """The head after the commit, with a name of its own."""
     expected_revision: int
     messages: Sequence[MessageRow] = ()
     retire_after: int | None = None
@@ -233,6 +262,12 @@ class Commit(msgspec.Struct, frozen=True):
     charge: Charge | None = None
     """What the commit reports of a model call: added to what the agent spent. It outlives the
     session."""
+
+    @property
+    def expected_commit(self) -> bytes:
+        """The name of the commit that made the state which this one changes; empty: it has none, or
+        there is none."""
+        return self.head.ancestors[-COMMIT_ID:]
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -328,46 +363,6 @@ class EndedSpawn(msgspec.Struct, frozen=True):
 
     spawn: Spawn
     erased: bool
-
-
-class JobOutcome(Enum):
-    """What became of a result."""
-
-    ACCEPTED = "accepted"
-    UNKNOWN = "unknown"
-    """There is no such job: it was cancelled, given up or never there."""
-    TWICE = "twice"
-    """It has its result."""
-    LOST = "lost"
-    """The job was handed out again, or taken back, since the lease was given."""
-
-
-class ModelJob(msgspec.Struct, frozen=True):
-    """A job, as it is stored. Times are milliseconds since 1970 UTC."""
-
-    tenant: str
-    id: str
-    digest: str
-    """Of what is wanted: the same work is one job until its result is taken. Then empty."""
-    agent: str
-    session: str
-    queued_ms: int
-    expire_ms: int
-    """When nobody wants it any more."""
-    input_tokens: int = 0
-    model: str = ""
-    """The model wished for; empty: any."""
-    attempts: int = 0
-    """How often it was handed out."""
-    lease_id: str = ""
-    """The hand-out that may answer; empty: none."""
-    lease_until_ms: int = 0
-    """Until then it is handed to nobody else."""
-    answered: bool = False
-    work: bytes = b""
-    """What is to be done, opaque here; empty once the result was taken."""
-    result: bytes = b""
-    """What came of it, opaque here; empty once it was taken."""
 
 
 class StoreHealth(msgspec.Struct, frozen=True):

@@ -97,7 +97,8 @@ async def test_what_is_kept_is_bounded(house: House) -> None:
     call = AssembleCall("default", Ref("agent", "s1"), budget=BudgetSpec(5_000))
     address = await core.addresses.find("default", call.ref)
     assembly = await core.assembler.assemble(call, address)
-    stands_on = assembly.view.incarnation, assembly.view.revision
+    view = assembly.view
+    stands_on = view.incarnation, view.revision, view.commit_id
     for number in range(50):
         question = "default", number.to_bytes(2, "big")
         for _ in range(2):

@@ -4,13 +4,13 @@ the one after it, never between; and what is owed is worked off."""
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from contextengine import AsyncClient
 from contextengine_server.compaction.jobs import LEASE_MS
-from contextengine_server.session.sessions import now_ms
 from tests.integration.assemble.asking import ask, ids_of, judged, settled, talk
 from tests.integration.harness import Clock, budget, ref
 from tests.integration.harness import house as living
@@ -35,7 +35,7 @@ async def test_a_kill_leaves_the_view_before_or_the_view_after(tmp_path: Path, p
     finally:
         dying.end()
     made = 2 if point == "committed" else 1
-    clock = Clock(now_ms())
+    clock = Clock(time.time_ns() // 1_000_000)
     async with living(tmp_path, clock=clock) as house:
         status = await house.client.get_status(ref())
         assert status.generation in ((1, 2) if point == "writing" else (made,))

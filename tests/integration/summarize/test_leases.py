@@ -18,7 +18,7 @@ from contextengine import types as t
 from contextengine.errors import from_rpc_error
 from contextengine.messages import user
 from contextengine_server.runtime import broker
-from contextengine_server.store.rows import JobOutcome
+from contextengine_server.store.model_jobs import JobOutcome
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize.models.runtime import Completion
 

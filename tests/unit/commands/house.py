@@ -89,6 +89,7 @@ class RacedStore(MemoryStore):
 
     def __init__(self, tables: Tables) -> None:
         super().__init__(tables)
+        self.rows = tables
         self.before_commit: list[Meanwhile] = []
         """Each is for one commit."""
         self.before_read: list[Meanwhile] = []
@@ -153,6 +154,7 @@ class Server:
         for registration in engines:
             catalogue = catalogue.tried(registration)
         self.settings = load_settings(None, settings, {}, catalogue)
+        self.rows = rows
         self.store = RacedStore(rows.tables) if store is None else cast(RacedStore, store)
         self.clock = rows.clock
         self.counter = TokenCounter(self.settings.tokens.encoding)

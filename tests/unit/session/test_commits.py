@@ -10,7 +10,8 @@ from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import LostRace, StoreDown
 from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.sessions import MAX_TRIES
-from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.errors import StoreUnavailable, StoreUncertain
+from contextengine_server.store.rows import Commit
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, request, scope, spoken
 
 
@@ -72,6 +73,31 @@ async def test_a_store_that_cannot_write_is_told_and_nothing_changes(
     after = await server.assemble()
     assert (after.epoch, after.joined.context_hash) == (before.epoch, before.joined.context_hash)
     assert await server.ingest("b") == 2
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_a_commit_of_which_nobody_knows_is_found_out_about(
+    server: Server, other: Server, written: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database went away in the middle, for longer than the store asks. Whether the change was
+    made is read from the head, and the same sent again is made once."""
+    await server.ingest("a")
+    await server.assemble()
+    commit = server.store.commit
+
+    async def torn(change: Commit) -> None:
+        if written:
+            await commit(change)
+        raise StoreUncertain("the database is away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(server.store, "commit", torn)
+        with pytest.raises(StoreDown, match="written as a whole or not at all"):
+            await server.ingest("b")
+    assert await server.shown() == (["a", "b"] if written else ["a"])
+    done = await server.context.ingest.run(TENANT, S1, spoken("b", "c"), None)
+    assert [one.sequence for one in done.stored] == [2, 3]
+    assert await server.stored() == await other.shown() == ["a", "b", "c"]
 
 
 async def test_a_session_that_others_never_leave_alone_is_given_up(

@@ -3,10 +3,13 @@ doubles anything."""
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.commands.turn.reply_cache import ReplyCache
 from contextengine_server.errors import LostRace, RequestIdReused, RevisionMismatch
 from contextengine_server.session.address import Ref
 from contextengine_server.session.receipt import Disposition
@@ -384,3 +387,75 @@ async def test_a_heads_time_never_falls(server: Server) -> None:
     await server.ingest("c")
     assert (await server.head()).updated_ms == server.clock.ms
     assert (await server.head()).created_ms == written
+
+
+# A database that lost what was committed last, as one that failed over to a standby may.
+
+
+async def lose_the_last(server: Server, texts: tuple[str, ...], then: tuple[str, ...]) -> None:
+    """Commits, one a text; the database loses them; and others, one each, through a server that
+    never saw them."""
+    tables = server.store.rows
+    before = copy.deepcopy(tables.sessions)
+    for text in texts:
+        await server.ingest(text)
+    await server.assemble()
+    tables.sessions = before
+    late = Server(server.rows)
+    await late.open()
+    for text in then:
+        await late.ingest(text)
+    await late.close()
+
+
+@pytest.mark.parametrize("then", [("c", "d"), ("c", "d", "e"), ("c",), ()])
+async def test_what_was_lost_is_shown_by_nobody(
+    server: Server, other: Server, then: tuple[str, ...]
+) -> None:
+    """Whatever the revisions are by then: as many, more or fewer."""
+    await server.ingest("a", "b")
+    await lose_the_last(server, ("x", "y"), then)
+    assert await server.shown() == ["a", "b", *then]
+    await same_as_cold(server, other)
+
+
+async def test_what_is_written_next_stands_on_what_is_there(server: Server, other: Server) -> None:
+    await server.ingest("a", "b")
+    await lose_the_last(server, ("x", "y, which is longer"), ("c", "d"))
+    await server.ingest("e")
+    assert await server.stored() == ["a", "b", "c", "d", "e"]
+    await same_as_cold(server, other)
+
+
+async def test_an_answer_that_stood_on_what_was_lost_is_not_given_again(server: Server) -> None:
+    await server.ingest("a")
+    kept = ReplyCache(server.store, server.core.selection, 1 << 20)
+
+    async def ask() -> None:
+        made = await server.assemble()
+        view = made.view
+        stands_on = view.incarnation, view.revision, view.commit_id
+        kept.keep((TENANT, b"question"), made, stands_on, b"reply", 0)
+
+    tables = server.store.rows
+    before = copy.deepcopy(tables.sessions)
+    await server.ingest("x")
+    await ask()
+    await ask()
+    assert await kept.again((TENANT, b"question")) is not None
+    tables.sessions = before
+    late = Server(server.rows)
+    await late.open()
+    await late.ingest("c")
+    await late.close()
+    assert await kept.again((TENANT, b"question")) is None
+
+
+async def test_what_is_far_behind_is_read_again(server: Server, other: Server) -> None:
+    """A head names the few commits before it: who saw none of them reads."""
+    await server.ingest("a")
+    await server.assemble()
+    for text in "bcdefghijklm":
+        await other.ingest(text)
+    assert await server.shown() == list("abcdefghijklm")
+    await same_as_cold(server, other)

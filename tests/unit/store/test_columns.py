@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import astuple, fields
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.rows import (
     Assignment,
     Debt,
     MessageRow,
-    ModelJob,
     SessionHead,
     Spawn,
     StoredReply,

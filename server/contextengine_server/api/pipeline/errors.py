@@ -18,8 +18,8 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from contextengine_server.errors import DeadlinePassed, DomainError, LostRace, StoreDown
-from contextengine_server.store.errors import RevisionConflict, StoreUnavailable
+from contextengine_server.errors import UNCERTAIN, DeadlinePassed, DomainError, LostRace, StoreDown
+from contextengine_server.store.errors import RevisionConflict, StoreUnavailable, StoreUncertain
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.tracing import Trace
 
@@ -89,8 +89,9 @@ def as_domain_error(error: BaseException, method: str, trace: Trace) -> DomainEr
         case StoreUnavailable():
             # Its text names files of this machine, which are the operator's business.
             log.error("store_unavailable", rpc=method, detail=str(error), **trace.ids())
+            came = UNCERTAIN if isinstance(error, StoreUncertain) else "nothing was changed"
             return StoreDown(
-                "the store cannot be written or read now; nothing was changed. Try again, and have"
+                f"the store cannot be written or read now; {came}. Try again, and have"
                 " the operator run `contextengine doctor` if it lasts",
                 retry_after_ms=STORE_RETRY_MS,
             )

@@ -14,12 +14,10 @@ DAY_MS = 86_400_000
 async def prune(where: Where, days: float, tenant: str, json: bool) -> None:
     """Erases the chunks of sessions that nothing was written of for so many days, of a tenant or
     (empty) of all, and prints what went and what is left. Raises CommandFailed."""
-    from contextengine_server.session.sessions import now_ms
-
     if where.address:
         raise CommandFailed("prune works on the store and not on a server: give --store", 2)
     async with opened(settings_of(where).store.url, "stop that server first") as store:
-        gone = await store.chunks.prune(now_ms() - round(days * DAY_MS), tenant)
+        gone = await store.chunks.prune(store.clock_ms() - round(days * DAY_MS), tenant)
         left = await store.chunks.totals(tenant)
     if json:
         print_json({"erased": asdict(gone), "left": asdict(left)})

@@ -72,7 +72,7 @@ class Assemble(msgspec.Struct, frozen=True):
         if assembly.outcome != FITS or assembly.joined.begun:
             announce(self.events, self.meters, assembly)
         view = assembly.view
-        stands_on = view.incarnation, view.revision
+        stands_on = view.incarnation, view.revision, view.commit_id
         if call.whole:
             reply = await writer.explained(reply, assembly)
         if writer.projects:

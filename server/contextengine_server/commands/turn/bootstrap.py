@@ -229,7 +229,12 @@ class Bootstrap(msgspec.Struct, frozen=True):
         encoding = await self.sessions.encodings.of(state.encoding)
         view, summaries = await load(self.store, head, state, encoding.shaper, None)
         ahead = Session(session.scope, encoding)
-        before = replace(head, revision=head.revision - 1)
+        before = replace(
+            head,
+            revision=head.revision - 1,
+            commit_id=session.head.commit_id if session.head is not None else b"",
+            ancestors=session.head.ancestors if session.head is not None else b"",
+        )
         found = await in_slices(survey(view))
         ahead.place(before, state, view, summaries, None, encoding, found)
         written = await self.appender.append(

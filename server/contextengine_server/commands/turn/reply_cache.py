@@ -27,13 +27,15 @@ CACHE_SHARE = 8
 Question = tuple[str, bytes]
 """The tenant, and the request as it came."""
 
+State = tuple[str, int, bytes]
+"""What names a state of a session: its incarnation, the revision, the name of the commit."""
+
 
 class KeptReply(msgspec.Struct, frozen=True):
     """What a question was answered with, and what it stands on."""
 
     scope: Scope
-    incarnation: str
-    revision: int
+    stands_on: State
     engine: Engine
     outcome: int
     tokens: int
@@ -62,7 +64,7 @@ class ReplyCache:
         if known is None or not known.reply:
             return None
         head = await self._store.head(known.scope)
-        if head is None or (head.revision, head.incarnation) != (known.revision, known.incarnation):
+        if head is None or (head.incarnation, head.revision, head.commit_id) != known.stands_on:
             return None
         # Another engine or other options are no revision of the session.
         if (await self._selection.engine_for(known.scope)).engine is not known.engine:
@@ -73,20 +75,19 @@ class ReplyCache:
         self,
         question: Question,
         assembly: Assembly,
-        stands_on: tuple[str, int],
+        stands_on: State,
         reply: bytes,
         reused: int,
     ) -> None:
         """Remembers that this was asked, and, where it was before, the reply. `stands_on`: the
-        session's incarnation and revision when it was assembled; the view may have moved on
-        since."""
+        session's state when it was assembled; the view may have moved on since."""
         scope, before = assembly.view.scope, self._known.get(question)
         if len(question[1]) > MAX_QUESTION_BYTES:
             return
-        again = before is not None and (before.incarnation, before.revision) == stands_on
+        again = before is not None and before.stands_on == stands_on
         kept = KeptReply(
             scope,
-            *stands_on,
+            stands_on,
             assembly.selected.engine,
             assembly.outcome,
             assembly.tokens,

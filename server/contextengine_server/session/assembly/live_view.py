@@ -149,6 +149,7 @@ def _laid_out(
     matched = [at for at, (_, _, sequence) in enumerate(items) if sequence is not None]
     if session is not None:
         view.revision, view.incarnation = session.revision, session.view.incarnation
+        view.commit_id = session.view.commit_id
         newest, revision = session.view.last_sequence, session.revision + 1
         own = session.own_items()
         held = _held(session.view) if matched else {}

@@ -51,8 +51,9 @@ def _look(tables: Tables, change: Commit, session: SessionTables | None) -> None
     if reply is not None and reply.request_id in (known := tables.replies.get(head.scope, {})):
         raise DuplicateRequest(known[reply.request_id][0])
     actual = None if session is None else session.head
-    found = (actual.revision, actual.incarnation) if actual else (0, head.incarnation)
-    if found != (change.expected_revision, head.incarnation):
+    wanted = (change.expected_revision, head.incarnation, change.expected_commit)
+    found = (actual.revision, actual.incarnation, actual.commit_id) if actual else None
+    if wanted != found if change.expected_revision else actual is not None:
         revision = None if actual is None else actual.revision
         raise RevisionConflict(head.scope, change.expected_revision, revision)
     if change.parent is not None:

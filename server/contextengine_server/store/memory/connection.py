@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import StoreHealth
@@ -31,6 +33,10 @@ class MemoryConnection:
     async def close(self) -> None:
         """Answers nothing from now on. Safe twice."""
         self._is_open = False
+
+    def clock_ms(self) -> int:
+        """This machine's clock."""
+        return time.time_ns() // 1_000_000
 
     async def probe(self) -> None:
         """Memory can be written while the store is open."""

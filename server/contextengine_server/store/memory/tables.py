@@ -9,12 +9,12 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.agent_facts import AgentFact
 from contextengine_server.store.charges import Spent
 from contextengine_server.store.chunks import Chunk, ChunkShelf
+from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.rows import (
     Assignment,
     Costs,
     Debt,
     MessageRow,
-    ModelJob,
     SessionHead,
     Spawn,
     StoredReply,

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from contextengine_server.store.rows import JobOutcome, ModelJob, Workload
+from contextengine_server.store.model_jobs import JobOutcome, ModelJob
+from contextengine_server.store.rows import Workload
 
 from .tables import Tables
 

@@ -7,6 +7,9 @@ caller: `idle_sessions`, `debtors`, `claim_debt`, `spawns.expire`, `index.behind
 `chunks.prune` without a tenant. No read limits silently. Every method that reads or
 writes raises StoreUnavailable where the database cannot be used now, or is closed.
 
+Texts that people, models and tools wrote come back character by character, NUL included: of
+summaries, facts, debts and spawns. What names something holds no NUL.
+
 A store knows nothing of views, laws or engines: it keeps what it is given. What each method
 promises is held by the suite that every store passes.
 """

@@ -45,6 +45,12 @@ class Connection(Protocol):
     async def health(self) -> StoreHealth:
         """How the store is. Raises nothing."""
 
+    def clock_ms(self) -> int:
+        """The time, in milliseconds since 1970 UTC: one clock for all that have the database open,
+        so that a lease and whatever else has its time ends at the same moment for everybody,
+        whatever the clocks of their machines say. A store that is elsewhere may be wrong by as much
+        as a message to it takes. The machine's own while the store is not open."""
+
     async def probe(self) -> None:
         """Writes as little as can be, to where all is written, and changes nothing. Raises
         StoreUnavailable where no write would become durable now."""
@@ -75,11 +81,13 @@ class Commits(Protocol):
         transaction, and one that fails fails alone. A caller that is cancelled while it waits does
         not take the change back.
 
-        Raises RevisionConflict, ParentGone, DuplicateHostIds, DuplicateRequest, StoreUnavailable;
-        StoreError
-        where the commit is at odds with itself or the rows: an incomplete scope, a sequence or
-        summary id that is stored, facts of no stored message, a summary to retire that is not live,
-        `bind_key` without a key, a debt of another session."""
+        Where the database goes away in the middle, the store asks it what became of the change, by
+        the name of the commit in the head, and answers that.
+
+        Raises RevisionConflict, ParentGone, DuplicateHostIds, DuplicateRequest, StoreUnavailable,
+        StoreUncertain; StoreError where the commit is at odds with itself or the rows: an
+        incomplete scope, a sequence or summary id that is stored, facts of no stored message, a
+        summary to retire that is not live, `bind_key` without a key, a debt of another session."""
 
     async def delete(
         self,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.rows import Debt, JobOutcome, ModelJob, Workload
+from contextengine_server.store.model_jobs import JobOutcome, ModelJob
+from contextengine_server.store.rows import Debt, Workload
 
 T = TypeVar("T")
 

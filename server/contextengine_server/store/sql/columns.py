@@ -17,12 +17,13 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.agent_facts import AgentFact
 from contextengine_server.store.charges import SLOT_MS, Charge, Spent
 from contextengine_server.store.chunks import Chunk, ChunkShelf
+from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.rows import (
     Assignment,
+    Commit,
     Costs,
     Debt,
     MessageRow,
-    ModelJob,
     SessionHead,
     Spawn,
     StoredReply,
@@ -55,6 +56,8 @@ SHELF = _names(ChunkShelf, *KEY)
 CHUNK = _names(Chunk)
 UPDATED = tuple(name for name in HEAD if name not in (*KEY, "incarnation"))
 """What a commit changes of a head."""
+EXPECTED = ("incarnation", "revision", "commit_id")
+"""What a head must still be for a commit to change it."""
 
 
 def named(scope: Scope, **more: Any) -> dict[str, Any]:
@@ -72,6 +75,9 @@ def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 head_values = _getter(HEAD)
 updated_values = _getter(UPDATED)
+expected_values: Callable[[Commit], tuple[Any, ...]] = attrgetter(
+    "head.incarnation", "expected_revision", "expected_commit"
+)
 message_values = _getter(MESSAGE)
 reply_values = _getter(REPLY)
 debt_values = _getter(DEBT)

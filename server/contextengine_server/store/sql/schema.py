@@ -1,12 +1,10 @@
 """The tables: what the migrations end in.
 
-Every key begins with the tenant, so that the tables can be partitioned by it. The types and the
-partial indexes are those that SQLite and PostgreSQL share. Columns are named like the fields of the
-values in `rows`.
+Every key begins with the tenant. The types and the partial indexes are those that SQLite and
+PostgreSQL share. Columns are named like the fields of the values in `rows`.
 
 All tables are ordinary rowid tables in SQLite: messages of 1 KB in a WITHOUT ROWID table took three
-times the space (a row over a quarter of a page spills into a page of its own), and the head table
-gained nothing.
+times the space (a row over a quarter of a page spills into its own); heads gained nothing.
 """
 
 from __future__ import annotations
@@ -75,6 +73,8 @@ sessions = sa.Table(
     _text("model"),
     _text("provider"),
     _bytes("state"),
+    _bytes("commit_id"),
+    _bytes("ancestors"),
 )
 """One row a session."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from .clauses import PARENT, SESSION, insert, insert_of_session, select
-from .columns import ASSIGNMENT, HEAD, KEY, REPLY, UPDATED
+from .columns import ASSIGNMENT, EXPECTED, HEAD, KEY, REPLY, UPDATED
 from .dialect import Dialect
 
 COUNTED = ("sessions", "messages", "summaries", "debts", "agent_facts")
@@ -49,10 +49,10 @@ class HeadStatements:
         self.one = f"{heads} WHERE {SESSION}"
         self.insert = insert("sessions", HEAD)
         self.update = (
-            f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in UPDATED)} WHERE tenant = ?"
-            " AND agent = ? AND session = ? AND incarnation = ? AND revision = ?"
+            f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in UPDATED)} WHERE"
+            f" {' AND '.join(f'{name} = ?' for name in (*KEY, *EXPECTED))}"
         )
-        """Meets the row only where it still is what the commit expects: the last two parameters."""
+        """Meets the row only where it still is what the commit expects: the last parameters."""
         self.current = (
             "SELECT session FROM session_keys WHERE tenant = :tenant AND agent = :agent"
             " AND session_key = :session_key"

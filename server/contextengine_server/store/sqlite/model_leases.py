@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from contextengine_server.store.rows import JobOutcome, ModelJob
+from contextengine_server.store.model_jobs import JobOutcome, ModelJob
 from contextengine_server.store.sql import columns
 from contextengine_server.store.sql.columns import job_values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from contextengine_server.store.sql.columns import KEY, MESSAGE, UPDATED
+from contextengine_server.store.sql.columns import EXPECTED, KEY, MESSAGE, UPDATED
 from contextengine_server.store.sql.dialect import Dialect
 from contextengine_server.store.sql.statements import Statements
 
@@ -27,10 +27,9 @@ SQL = Statements(
 @cache
 def update_heads(count: int) -> str:
     """As `SQL.heads.update`, for several sessions at once: each row has the parameters of one."""
-    width = len(UPDATED)
-    row = f"({', '.join('?' for _ in range(width + 5))})"
+    width, wanted = len(UPDATED), (*KEY, *EXPECTED)
+    row = f"({', '.join('?' for _ in (*UPDATED, *wanted))})"
     changes = ", ".join(f"{name} = new.column{place}" for place, name in enumerate(UPDATED, 1))
-    wanted = (*KEY, "incarnation", "revision")
     conditions = [
         f"sessions.{name} = new.column{place}" for place, name in enumerate(wanted, width + 1)
     ]

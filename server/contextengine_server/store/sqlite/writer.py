@@ -19,7 +19,11 @@ import structlog
 from contextengine_server.fairness.turns import FairQueue
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import Commit
-from contextengine_server.store.sql.columns import message_values, updated_values
+from contextengine_server.store.sql.columns import (
+    expected_values,
+    message_values,
+    updated_values,
+)
 
 from .statements import insert_messages, update_heads
 
@@ -209,9 +213,7 @@ def _append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
     rows: list[tuple[Any, ...]] = []
     for change in changes:
         head = change.head
-        heads.append(
-            updated_values(head) + head.scope + (head.incarnation, change.expected_revision)
-        )
+        heads.append(updated_values(head) + head.scope + expected_values(change))
         for row in change.messages:
             rows.append(head.scope + message_values(row))
     if _at_once(db, update_heads, heads) != len(heads):

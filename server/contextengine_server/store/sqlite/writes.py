@@ -34,6 +34,7 @@ from contextengine_server.store.rows import (
 from contextengine_server.store.sql.columns import (
     REPLY,
     debt_values,
+    expected_values,
     head_values,
     message_values,
     named,
@@ -115,7 +116,7 @@ def _advance(db: sqlite3.Connection, change: Commit) -> None:
     """Brings the head from the expected revision to the next."""
     head, expected = change.head, change.expected_revision
     if expected:
-        row = updated_values(head) + head.scope + (head.incarnation, expected)
+        row = updated_values(head) + head.scope + expected_values(change)
         if db.execute(SQL.heads.update, row).rowcount:
             return
     else:

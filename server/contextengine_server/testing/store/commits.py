@@ -45,6 +45,10 @@ BROKEN: list[dict[str, Any]] = [
 ]
 
 
+WILD = "before\x00behind \u202e\U0001f600"
+"""What models and people write: any character that UTF-8 has."""
+
+
 class CommitCases(StoreCase):
     """What one commit writes, when it is refused, and that it is all or nothing."""
 
@@ -71,6 +75,8 @@ class CommitCases(StoreCase):
             model="model-1",
             provider="provider-1",
             state=b'{"opaque": "\xc3\xa9"}\x00\xff',
+            commit_id=b"\x00 of this \xff\xfe",
+            ancestors=b"",
         )
         full = message(
             1,
@@ -102,8 +108,14 @@ class CommitCases(StoreCase):
             wanted="a model é",
             remakes="sum 0",
         )
+        note = replace(note, text=WILD)
         owed = debt(
-            SCOPE, cause="00-trace", payload=b"\x00\x01", not_before_ms=5, last_error="x", held=True
+            SCOPE,
+            cause="00-trace",
+            payload=b"\x00\x01",
+            not_before_ms=5,
+            last_error=WILD,
+            held=True,
         )
         pen = Pen(store)
         change = replace(pen.next(), head=head, messages=[full, bare], summaries=[note], debt=owed)

@@ -102,6 +102,8 @@ def prepared(model: StoreModel, scope: Scope, op: dict[str, Any], time: int) -> 
         or (op["parent"] if op["parent"] != scope.session else ""),
         ended=bool(time % 3 == 0),
         state=b"state %d" % time,
+        commit_id=b"commit %09d" % time,
+        ancestors=was.line,
         incarnation="a stranger" if op["stranger"] and session else was.incarnation,
     )
     notes = session.live_summaries() if session else []

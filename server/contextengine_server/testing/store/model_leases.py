@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from contextengine_server.store.model_jobs import JobOutcome, ModelJob
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import JobOutcome, ModelJob
 
 from .case import Reopen, StoreCase
 from .rows import SCOPE, Pen

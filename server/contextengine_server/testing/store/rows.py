@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from secrets import token_bytes
 from typing import Any
 
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit, Debt, MessageRow, SessionHead, SummaryRow
+from contextengine_server.store.rows import (
+    COMMIT_ID,
+    Commit,
+    Debt,
+    MessageRow,
+    SessionHead,
+    SummaryRow,
+)
 
 SCOPE = Scope("acme", "main", "s1")
 
@@ -69,6 +77,8 @@ class Pen:
             self.head,
             revision=revision,
             last_sequence=max([last, *(row.sequence for row in new)]),
+            commit_id=token_bytes(COMMIT_ID),
+            ancestors=self.head.line,
             **{"updated_ms": self.head.updated_ms + 1, **(head or {})},
         )
         return Commit(

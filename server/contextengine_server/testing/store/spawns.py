@@ -35,6 +35,8 @@ SPAWN = Spawn(
     expire_ms=1_100,
     request_id="r1",
     digest=b"\x00digest",
+    note="a\x00 note",
+    objective="an\x00 objective",
     grant_tokens=10,
 )
 

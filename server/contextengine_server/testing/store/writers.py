@@ -20,12 +20,11 @@ from contextengine_server.store.errors import (
     RevisionConflict,
     TooManyChildren,
 )
+from contextengine_server.store.model_jobs import JobOutcome, ModelJob
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
     Assignment,
     Commit,
-    JobOutcome,
-    ModelJob,
     Parent,
     SessionHead,
     Spawn,
@@ -82,6 +81,28 @@ class WriterCases(StoreCase):
         await first.write(count=1)
         assert await other.head(SCOPE) == first.head
         assert await (await follow(first, other)).sequences() == [1, 3, 4]
+
+    @pytest.mark.parametrize("usual", [True, False])
+    async def test_a_commit_stands_on_a_commit_and_not_on_a_number(
+        self, store: Store, other: Store, usual: bool
+    ) -> None:
+        """Where a database lost what was committed last and went on from before it, revisions come
+        again."""
+        first = Pen(store)
+        await first.write(count=1)
+        second = await follow(first, other)
+        lost = await follow(first, store)
+        lost.head = lost.next(count=1).head  # what was lost
+        await second.write(count=1)
+        assert lost.head.revision == second.head.revision
+        with pytest.raises(RevisionConflict) as refused:
+            await lost.write(count=1, **({} if usual else {"reply": StoredReply("r", b"", b"")}))
+        assert (refused.value.expected, refused.value.actual) == (2, 2)
+        assert await store.head(SCOPE) == second.head
+        assert await store.reply(SCOPE, "r") is None
+        assert await second.sequences() == [1, 2]
+        assert second.head.grew_from(first.head)
+        assert not second.head.grew_from(lost.head)
 
     async def test_a_late_result_of_the_other_is_among_the_changes(
         self, store: Store, other: Store

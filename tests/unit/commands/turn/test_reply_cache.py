@@ -25,7 +25,8 @@ def cache_of(server: Server, room: int = ROOM) -> ReplyCache:
 def ask(
     cache: ReplyCache, assembly: Assembly, number: int, reply: bytes, *, times: int = 2
 ) -> None:
-    stands_on = assembly.view.incarnation, assembly.view.revision
+    view = assembly.view
+    stands_on = view.incarnation, view.revision, view.commit_id
     for _ in range(times):
         cache.keep((TENANT, b"%d" % number), assembly, stands_on, reply, 7)
 
@@ -77,8 +78,10 @@ async def test_what_brings_messages_along_is_not_asked_twice(
     await server.ingest("a")
     made, cache = await server.assemble(), cache_of(server)
     question = TENANT, bytes(MAX_QUESTION_BYTES + longer)
+    view = made.view
     for _ in range(2):
-        cache.keep(question, made, (made.view.incarnation, made.view.revision), b"reply", 0)
+        stands_on = view.incarnation, view.revision, view.commit_id
+        cache.keep(question, made, stands_on, b"reply", 0)
     assert (await cache.again(question) is not None) is kept
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
     from alembic.config import Config
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 15))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
 """Every schema revision that this program knows, oldest first. The last is the present one."""
 
 HEAD = REVISIONS[-1]

@@ -31,7 +31,11 @@ class MemoryCases(StoreCase):
     async def test_facts_come_back_as_they_were(self, store: Store, reopen: Reopen) -> None:
         pen = Pen(store)
         await pen.write(count=3)
-        facts = [fact("b", 3, said_ms=5), fact("a", 2, said_ms=7, subject="", text="")]
+        wild = "before\x00behind"
+        facts = [
+            fact("b", 3, said_ms=5, value=wild, text=wild),
+            fact("a", 2, said_ms=7, subject="", text=""),
+        ]
         assert await store.memory.add(found(pen, *reversed(facts))) == 2
         again = await reopen()
         assert await again.memory.facts("acme", "main") == facts

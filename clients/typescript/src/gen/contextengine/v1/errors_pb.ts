@@ -147,7 +147,7 @@ export enum ErrorReason {
   DRAINING = 17,
 
   /**
-   * UNAVAILABLE. The store cannot write now (disk full, locked, I/O error); nothing was changed.
+   * UNAVAILABLE. The store cannot write now (disk full, I/O error, no database); nothing was changed, unless the text says that nobody can tell.
    *
    * @generated from enum value: ERROR_REASON_STORE_UNAVAILABLE = 18;
    */
