@@ -9,6 +9,7 @@ RUN_BIN := $(RUN_VENV)/bin
 RUN_READY := $(RUN_VENV)/.ready
 BUF := node_modules/.bin/buf
 HERMES := tests/hosts/hermes/.venv
+NODE_HOSTS := tests/hosts/node/node_modules/.package-lock.json
 OPENCLAW := tests/hosts/openclaw/node_modules/.package-lock.json
 CODEX := tests/codex/node_modules/.package-lock.json
 RELEASED := proto/released/v1.binpb
@@ -83,7 +84,7 @@ run: $(RUN_READY) ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine
 test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test, on as many cores as there are
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
-test-clients: setup $(BUILDS) $(if $(shell command -v npm),openclaw) ## Hold every client that can be built here to one behaviour
+test-clients: setup $(BUILDS) $(if $(shell command -v npm),openclaw ai-sdk) ## Hold every client that can be built here to one behaviour
 	@echo "clients that can be built here: $(CLIENTS)"
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=$(KILLS) $(BIN)/python -m pytest -q -s tests/clients
 
@@ -102,6 +103,13 @@ openclaw: client-typescript ## Build the plugin for OpenClaw in integrations/ope
 	ln -sfn ../../../clients/typescript/node_modules/@bufbuild integrations/openclaw/node_modules/@bufbuild
 	cd integrations/openclaw && npm run --silent build
 
+ai-sdk: client-typescript $(NODE_HOSTS) ## Build the package for the AI SDK of Vercel in integrations/ai-sdk
+	mkdir -p integrations/ai-sdk/node_modules/@contextengine
+	ln -sfn ../../../../clients/typescript integrations/ai-sdk/node_modules/@contextengine/client
+	ln -sfn ../../../clients/typescript/node_modules/@bufbuild integrations/ai-sdk/node_modules/@bufbuild
+	ln -sfn ../../../tests/hosts/node/node_modules/ai integrations/ai-sdk/node_modules/ai
+	cd integrations/ai-sdk && npm run --silent build
+
 client-java:
 	cd clients/java && rm -rf target/lib && mvn -B -q package -Dmaven.javadoc.skip=true
 
@@ -117,12 +125,12 @@ client-docs: setup $(BUILDS) ## Write the clients' API pages into build/docs
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo doc --quiet --no-deps --target-dir ../../build/rust && mkdir -p ../../build/docs/rust && cp -r ../../build/rust/doc/. ../../build/docs/rust)
 
 packages: THIS = $(shell cat VERSION)
-packages: setup $(BUILDS) $(if $(shell command -v npm),openclaw) ## Build what is published into build/packages
+packages: setup $(BUILDS) $(if $(shell command -v npm),openclaw ai-sdk) ## Build what is published into build/packages
 	rm -rf build/packages
 	for project in $(dir $(PROJECTS) $(INTEGRATIONS)); do \
 	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/packages $$project || exit 1; \
 	done
-	$(if $(findstring typescript,$(CLIENTS)),for folder in clients/typescript integrations/openclaw; do (cd $$folder && npm pack --silent --pack-destination ../../build/packages) || exit 1; done)
+	$(if $(findstring typescript,$(CLIENTS)),for folder in clients/typescript integrations/openclaw integrations/ai-sdk; do (cd $$folder && npm pack --silent --pack-destination ../../build/packages) || exit 1; done)
 	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-$(THIS)*.jar build/packages && cp clients/java/pom.xml build/packages/contextengine-client-$(THIS).pom)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/contextengine-$(THIS).crate ../../build/packages)
 
@@ -230,6 +238,10 @@ $(HERMES): tests/hosts/hermes/requirements.txt
 # OpenClaw refuses to be installed by an older Node than it needs: what it runs on comes beside it.
 $(OPENCLAW): tests/hosts/openclaw/package-lock.json
 	cd tests/hosts/openclaw && npm install --no-save --ignore-scripts --no-audit --no-fund && npm rebuild node
+	touch $@
+
+$(NODE_HOSTS): tests/hosts/node/package-lock.json
+	cd tests/hosts/node && npm install --no-save --ignore-scripts --no-audit --no-fund
 	touch $@
 
 $(CODEX): tests/codex/package-lock.json

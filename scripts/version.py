@@ -52,6 +52,8 @@ PLACES = (
     Place("integrations/proxy/pyproject.toml", SIBLINGS, is_range=True),
     Place("integrations/openclaw/package.json", r'^  "version": "(.+)"'),
     Place("integrations/openclaw/package.json", r'^    "@contextengine/client": "(.+)"'),
+    Place("integrations/ai-sdk/package.json", r'^  "version": "(.+)"'),
+    Place("integrations/ai-sdk/package.json", r'^    "@contextengine/client": "(.+)"'),
     Place("integrations/openclaw/openclaw.plugin.json", r'^  "version": "(.+)"'),
     Place("integrations/openclaw/src/engine.ts", r'^const VERSION = "(.+)"'),
     Place("integrations/codex/.codex-plugin/plugin.json", r'^  "version": "(.+)"'),

@@ -1,0 +1,259 @@
+import { create } from "@bufbuild/protobuf";
+import { type Client, ContextEngineError, type Session } from "@contextengine/client";
+import { FormatError } from "@contextengine/client/formats";
+import { type Budget, BudgetSchema, ToolDefinitionSchema } from "@contextengine/client/types";
+import type { LanguageModel, LanguageModelMiddleware, ModelMessage, SystemModelMessage } from "ai";
+
+import { kept, prompted, shown } from "./list.js";
+import { type CallOptions, Listener, type Model, type Reply, replyOf, type StreamPart } from "./reply.js";
+
+/** Sessions whose last context is remembered. One that is forgotten is sent whole again. */
+const MOST = 1_000;
+/** Where a call says which session it is about: `providerOptions: { contextengine: { sessionId } }`. */
+const OURS = "contextengine";
+
+/** What a keeper is set to. */
+export interface KeeperOptions {
+  /** Whose sessions these are. `ai-sdk` by default. */
+  agentId?: string;
+  /** The model's context window in tokens. By default what the service knows of the model. */
+  window?: number;
+  /** How long a call of the model waits for one call of the service, in milliseconds. 2,000 by default. */
+  patienceMs?: number;
+  /** Is told why the model gets the host's own list. By default it goes to the console. */
+  warn?: (text: string, error: unknown) => void;
+}
+
+/** How one middleware differs. */
+export interface MiddlewareOptions {
+  /** The session, or what names it. A call's own `providerOptions.contextengine.sessionId` wins. Neither: nothing is done. */
+  sessionId?: string | (() => string | undefined);
+}
+
+/** How one `prepareStep` differs. */
+export interface PrepareStepOptions {
+  /** The session. */
+  sessionId: string;
+  /** The system prompt, which `prepareStep` is not shown: what the service says beside the messages goes behind it. */
+  system?: string;
+  /** Tokens of the tools' definitions, which `prepareStep` is not shown either. */
+  toolTokens?: number;
+}
+
+/** A `prepareStep` for tools of any kind. */
+export type PrepareStep = (step: {
+  messages: ModelMessage[];
+  model: LanguageModel;
+}) => Promise<{ messages?: ModelMessage[]; system?: string }>;
+
+/** What stands outside the conversation, and whose call it is. */
+interface Outside {
+  system: string;
+  model: string;
+  tools?: CallOptions["tools"];
+  toolTokens?: number | undefined;
+  outputTokens?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** A context that fits. */
+interface Fitting {
+  messages: ModelMessage[];
+  /** What the service says beside the messages. Empty: nothing. */
+  addition: string;
+  assemblyId: string;
+  budget: Budget;
+}
+
+/**
+ * Keeps conversations of the AI SDK in the service and has the model sent what fits. The host's list is the truth: it is handed
+ * over before each call of the model, what is new in it is stored, what it ends without is taken back. While the service is
+ * away the model gets that list, whole steps within the window, and what was said is stored once the service is back.
+ */
+export class Keeper {
+  private readonly sessions = new Map<string, Session>();
+
+  constructor(
+    private readonly client: Client,
+    private readonly options: KeeperOptions = {},
+  ) {}
+
+  /** For `wrapLanguageModel`: stores what is new, sends what fits, stores the reply and what it was billed. */
+  middleware({ sessionId }: MiddlewareOptions = {}): LanguageModelMiddleware {
+    const calls = new WeakMap<object, { session: Session; fitting: Fitting | undefined }>();
+    return {
+      specificationVersion: "v3",
+      transformParams: async ({ params, model }) => {
+        const id = named(params) ?? (typeof sessionId === "function" ? sessionId() : sessionId);
+        if (!id) return params;
+        const session = this.session(id);
+        const { changed, fitting } = await this.fitted(session, params, model);
+        calls.set(changed, { session, fitting });
+        return changed;
+      },
+      wrapGenerate: async ({ doGenerate, params }) => {
+        const result = await doGenerate();
+        const call = calls.get(params);
+        if (call) await this.replied(call.session, call.fitting, replyOf(result));
+        return result;
+      },
+      wrapStream: async ({ doStream, params }) => {
+        const { stream, ...more } = await doStream();
+        const call = calls.get(params);
+        if (!call) return { stream, ...more };
+        const listener = new Listener();
+        const listening = new TransformStream<StreamPart, StreamPart>({
+          transform: (part, controller) => {
+            listener.hear(part);
+            controller.enqueue(part);
+          },
+          flush: async () => {
+            const { reply } = listener;
+            if (reply) await this.replied(call.session, call.fitting, reply);
+          },
+        });
+        return { stream: stream.pipeThrough(listening), ...more };
+      },
+    };
+  }
+
+  /** For `generateText` and `streamText`, where the model cannot be wrapped. Tell `ended` what came of it. */
+  prepareStep({ sessionId, system = "", toolTokens }: PrepareStepOptions): PrepareStep {
+    return async ({ messages, model }) => {
+      const named = typeof model === "string" ? model : model.modelId;
+      const fitting = await this.fitting(this.session(sessionId), messages, { system, model: named, toolTokens });
+      if (!fitting) return {};
+      const { addition } = fitting;
+      if (!addition) return { messages: fitting.messages };
+      if (system) return { messages: fitting.messages, system: `${system}\n\n${addition}` };
+      // The system prompt is the caller's, and not known here: nothing may be put in its place.
+      return { messages: [{ role: "user", content: addition }, ...fitting.messages] };
+    };
+  }
+
+  /**
+   * Stores what a run of `generateText` or `streamText` with `prepareStep` ended with, and says that the turn is over. `messages`:
+   * the whole list, `[...messages, ...result.response.messages]`.
+   */
+  async ended(sessionId: string, messages: readonly ModelMessage[]): Promise<void> {
+    const session = this.session(sessionId);
+    await this.trying("what was said is stored with the next call", async () => {
+      const live = { messages: kept(messages), storeNew: true, takesBack: true };
+      await session.assemble({ live }, { ...this.patience, fallback: false });
+      await session.afterTurn({}, { ...this.patience, fallback: false });
+    });
+  }
+
+  private get patience(): { timeoutMs: number } {
+    return { timeoutMs: this.options.patienceMs ?? 2_000 };
+  }
+
+  private session(sessionId: string): Session {
+    const { agentId = "ai-sdk" } = this.options;
+    const session = this.sessions.get(sessionId) ?? this.client.session({ agentId, sessionId });
+    this.sessions.delete(sessionId);
+    this.sessions.set(sessionId, session);
+    const [oldest] = this.sessions.keys();
+    if (this.sessions.size > MOST && oldest !== undefined) this.sessions.delete(oldest);
+    return session;
+  }
+
+  /** A call of the model with a prompt that fits. */
+  private async fitted(
+    session: Session,
+    params: CallOptions,
+    model: Model,
+  ): Promise<{ changed: CallOptions; fitting: Fitting | undefined }> {
+    const spoken = params.prompt.findIndex(({ role }) => role !== "system");
+    const leading = params.prompt.slice(0, spoken < 0 ? params.prompt.length : spoken) as SystemModelMessage[];
+    const rest = params.prompt.slice(leading.length) as ModelMessage[];
+    const outside = {
+      system: leading.map(({ content }) => content).join("\n\n"),
+      model: model.modelId,
+      tools: params.tools,
+      outputTokens: params.maxOutputTokens,
+      signal: params.abortSignal,
+    };
+    const fitting = rest.length ? await this.fitting(session, rest, outside) : undefined;
+    if (!fitting) return { changed: { ...params }, fitting };
+    // Behind what the provider has cached.
+    const addition = fitting.addition ? [{ role: "system" as const, content: fitting.addition }] : [];
+    const own = new Set<ModelMessage>(rest);
+    const messages = fitting.messages.map((message) => (own.has(message) ? message : prompted(message)));
+    const prompt = [...leading, ...addition, ...messages] as CallOptions["prompt"];
+    return { changed: { ...params, prompt }, fitting };
+  }
+
+  /** What of a list fits. Undefined: it is sent as it is. */
+  private async fitting(session: Session, list: readonly ModelMessage[], outside: Outside): Promise<Fitting | undefined> {
+    let found: Fitting | undefined;
+    await this.trying("the model gets the list as it is", async () => {
+      const messages = kept(list);
+      const budget = budgetOf(this.options.window, outside);
+      const live = { messages, storeNew: true, takesBack: true };
+      const options = { ...this.patience, signal: outside.signal, fallback: true };
+      const { items, response, degraded } = await session.assemble({ live, budget, model: outside.model }, options);
+      if (degraded) this.warn("the model gets the list as far as it fits", degraded.error);
+      const { systemPromptAddition: addition, assemblyId } = response;
+      found = { messages: shown(items, list, messages), addition, assemblyId, budget };
+    });
+    return found;
+  }
+
+  /** Stores a reply. What it fails with is no failure of the call: the host's list has the reply, and comes again. */
+  private async replied(session: Session, fitting: Fitting | undefined, { message, goesOn, usage }: Reply): Promise<void> {
+    if (!fitting) return;
+    const { assemblyId, budget } = fitting;
+    const options = { ...this.patience, fallback: false };
+    await this.trying("the reply is stored with the next call", async () => {
+      const messages = message ? [message] : [];
+      if (!goesOn) {
+        await session.afterTurn({ messages, budget, assemblyId, ...(usage ? { usage } : {}) }, options);
+        return;
+      }
+      if (message) await session.ingest({ message }, options);
+      if (usage) await session.reportUsage({ assemblyId, usage }, options);
+    });
+  }
+
+  /** What no call of the model may fail for. */
+  private async trying(otherwise: string, call: () => Promise<void>): Promise<void> {
+    try {
+      await call();
+    } catch (error) {
+      if (!(error instanceof ContextEngineError) && !(error instanceof FormatError)) throw error;
+      this.warn(otherwise, error);
+    }
+  }
+
+  private warn(otherwise: string, error: unknown): void {
+    const { warn = console.warn } = this.options;
+    warn(`contextengine: ${otherwise}: ${error instanceof Error ? error.message : String(error)}`, error);
+  }
+}
+
+/** The session that a call names. */
+function named({ providerOptions }: CallOptions): string | undefined {
+  const id = providerOptions?.[OURS]?.["sessionId"];
+  return typeof id === "string" && id ? id : undefined;
+}
+
+function budgetOf(window: number | undefined, { system, tools, toolTokens, outputTokens }: Outside): Budget {
+  const definitions = (tools ?? []).map((tool) =>
+    create(ToolDefinitionSchema, {
+      name: tool.name,
+      ...(tool.type === "function"
+        ? { description: tool.description ?? "", inputSchemaJson: Buffer.from(JSON.stringify(tool.inputSchema)) }
+        : {}),
+    }),
+  );
+  const count = (name: string, tokens: number | undefined) => (tokens === undefined ? {} : { [name]: BigInt(tokens) });
+  const value = {
+    systemPrompt: { case: "systemPromptText" as const, value: system },
+    tools: definitions,
+    ...count("window", window),
+    ...count("toolTokens", toolTokens),
+    ...count("outputReserve", outputTokens),
+  };
+  return create(BudgetSchema, { kind: { case: "window", value } });
+}

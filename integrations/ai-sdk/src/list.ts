@@ -1,0 +1,72 @@
+/** A list of the AI SDK beside what the service answers: its messages have no ids. Pure. */
+import { createHash } from "node:crypto";
+
+import { fromAiSdk, type Json, toAiSdk } from "@contextengine/client/formats";
+import { type FilePart, Form, type ImagePart, type Item, type Message, type Part } from "@contextengine/client/types";
+import type { ModelMessage } from "ai";
+
+/** A list as the service takes it. Raises FormatError. */
+export function kept(list: readonly ModelMessage[]): Message[] {
+  return fromAiSdk(list);
+}
+
+/**
+ * What the service answered, in the host's own messages where they are shown verbatim: what the host has changed about them
+ * since (marks for the provider's cache, say) is the newer word. `list` and `messages` are the same, one by one.
+ */
+export function shown(items: readonly Item[], list: readonly ModelMessage[], messages: readonly Message[]): ModelMessage[] {
+  const keys = messages.map(keyOf);
+  const made: ModelMessage[][] = [];
+  let before = list.length;
+  // What is shown verbatim stands in the list in the same order; from the end, where lists are alike.
+  for (const { form, message } of items.toReversed()) {
+    if (!message) continue;
+    const place = form === Form.UNSPECIFIED && before ? keys.lastIndexOf(keyOf(message), before - 1) : -1;
+    const own = list[place];
+    if (own) before = place;
+    made.push(own ? [own] : (toAiSdk([message]) as unknown as ModelMessage[]));
+  }
+  return made.toReversed().flat();
+}
+
+/** What hosts leave alone of a message: role, texts, names and arguments of calls, what results say. */
+function keyOf({ role, parts }: Message): string {
+  return JSON.stringify([role, ...parts.flatMap(saidIn)]);
+}
+
+function saidIn({ kind }: Part): unknown[] {
+  switch (kind.case) {
+    case "text":
+      return kind.value.text ? [["text", kind.value.text]] : [];
+    case "toolCall":
+      return [["call", kind.value.name, Buffer.from(kind.value.argumentsJson).toString()]];
+    case "toolResult":
+      return [["result", ...kind.value.parts.flatMap(saidIn)]];
+    case "image":
+    case "file":
+      return [["medium", whereIs(kind.value)]];
+    case "opaque":
+      return [["opaque", kind.value.type]];
+  }
+  return [];
+}
+
+function whereIs({ source }: ImagePart | FilePart): string {
+  if (source.case === "uri") return source.value;
+  return createHash("sha256").update(source.value ?? new Uint8Array()).digest("base64");
+}
+
+/** A message as a prompt of the SDK's lower level has it: content is a list, pictures are files, addresses are no texts. */
+export function prompted(message: ModelMessage): ModelMessage {
+  if (message.role === "system") return message;
+  const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
+  return { ...message, content: content.map((part) => lowered(part as Json)) } as unknown as ModelMessage;
+}
+
+function lowered(part: Json): Json {
+  const { type, image, ...more } = part;
+  const { data = image, mediaType = "image/*" } = part;
+  if (type !== "image" && type !== "file") return part;
+  const address = typeof data === "string" && /^https?:/.test(data) ? new URL(data) : data;
+  return { ...more, type: "file", mediaType, data: address };
+}

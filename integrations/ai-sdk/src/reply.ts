@@ -1,0 +1,109 @@
+/** What a model replied, as a message of the conversation. Pure. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { fromAiSdk, type Json } from "@contextengine/client/formats";
+import type { Message, UsageSchema } from "@contextengine/client/types";
+import type { wrapLanguageModel } from "ai";
+
+export type Model = Exclude<Parameters<typeof wrapLanguageModel>[0]["model"], string>;
+export type CallOptions = Parameters<Model["doGenerate"]>[0];
+export type Generated = Awaited<ReturnType<Model["doGenerate"]>>;
+export type StreamPart = Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer Part> ? Part : never;
+
+/** A reply and what became of it. */
+export interface Reply {
+  /** Undefined: the model said nothing. */
+  message: Message | undefined;
+  /** Whether it wants tools that the host runs, so that the turn goes on. */
+  goesOn: boolean;
+  usage: MessageInitShape<typeof UsageSchema> | undefined;
+}
+
+/** The reply that a result holds. */
+export function replyOf({ content, usage }: Pick<Generated, "content" | "usage">): Reply {
+  const parts = content.flatMap((part) => partsOf(part as unknown as Json));
+  const [message] = parts.length ? fromAiSdk([{ role: "assistant", content: parts }]) : [];
+  const goesOn = content.some((part) => part.type === "tool-call" && !part.providerExecuted);
+  return { message, goesOn, usage: usageOf(usage) };
+}
+
+function partsOf({ type, text, toolCallId, toolName, input, providerExecuted, providerMetadata }: Json): Json[] {
+  const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
+  switch (type) {
+    case "text":
+      return text || providerMetadata ? [{ type, text, ...options }] : [];
+    case "reasoning":
+      return [{ type, text, ...options }];
+    case "tool-call":
+      return [{ type, toolCallId, toolName, input: valueOf(input), ...(providerExecuted ? { providerExecuted } : {}), ...options }];
+  }
+  return [];
+}
+
+/** A model writes the arguments of a call as text. */
+function valueOf(input: unknown): unknown {
+  if (typeof input !== "string") return input;
+  try {
+    return JSON.parse(input || "{}");
+  } catch {
+    return input;
+  }
+}
+
+function usageOf(usage: Generated["usage"] | undefined): Reply["usage"] {
+  const { inputTokens: input, outputTokens: output } = usage ?? {};
+  if (input?.total === undefined) return undefined;
+  const count = (tokens: number | undefined) => (tokens === undefined ? undefined : BigInt(Math.max(0, Math.floor(tokens))));
+  const cached = (input.cacheRead ?? 0) + (input.cacheWrite ?? 0);
+  const counts = {
+    inputTokens: count(input.noCache ?? input.total - cached),
+    outputTokens: count(output?.total),
+    cacheReadTokens: count(input.cacheRead),
+    cacheWriteTokens: count(input.cacheWrite),
+    reasoningTokens: count(output?.reasoning),
+  };
+  return Object.fromEntries(Object.entries(counts).filter(([, value]) => value !== undefined));
+}
+
+/** Listens to a stream; what it was at its end, or undefined where it broke off. */
+export class Listener {
+  private readonly parts = new Map<string, { type: string; text?: string; providerMetadata?: unknown }>();
+  private usage: Generated["usage"] | undefined;
+  private calls = 0;
+
+  hear(part: StreamPart): void {
+    switch (part.type) {
+      case "text-start":
+      case "reasoning-start":
+        this.parts.set(part.id, { type: part.type.slice(0, -"-start".length), text: "" });
+        this.note(part.id, part.providerMetadata);
+        break;
+      case "text-delta":
+      case "reasoning-delta": {
+        const said = this.parts.get(part.id);
+        if (said) said.text = `${said.text}${part.delta}`;
+        this.note(part.id, part.providerMetadata);
+        break;
+      }
+      case "text-end":
+      case "reasoning-end":
+        this.note(part.id, part.providerMetadata);
+        break;
+      case "tool-call":
+        this.parts.set(`call ${this.calls++}`, part);
+        break;
+      case "finish":
+        this.usage = part.usage;
+    }
+  }
+
+  get reply(): Reply | undefined {
+    if (!this.usage) return undefined;
+    return replyOf({ content: [...this.parts.values()] as unknown as Generated["content"], usage: this.usage });
+  }
+
+  /** The newest that the provider says of a part holds. */
+  private note(id: string, providerMetadata: unknown): void {
+    const said = this.parts.get(id);
+    if (said && providerMetadata !== undefined) said.providerMetadata = providerMetadata;
+  }
+}

@@ -1,0 +1,195 @@
+/** Agents of the real AI SDK against the service that CONTEXTENGINE_ADDRESS names. */
+import assert from "node:assert/strict";
+import { createServer, type Server, type Socket } from "node:net";
+import { test, type TestContext } from "node:test";
+
+import { textOf } from "@contextengine/client";
+import { fromAiSdk } from "@contextengine/client/formats";
+import { generateText, type ModelMessage, wrapLanguageModel } from "ai";
+import { MockLanguageModelV3 } from "ai/test";
+
+import { SmallAgent } from "../examples/host.js";
+import type { KeeperOptions } from "../src/index.js";
+
+const MUCH = "and what of this ".repeat(60);
+/** Less than a third of it is left for messages. */
+const WINDOW = 24_000;
+
+function agentOf(t: TestContext, options: KeeperOptions = {}, address?: string): SmallAgent {
+  const agent = new SmallAgent({ window: WINDOW, ...options }, address);
+  t.after(() => agent.client.close());
+  return agent;
+}
+
+/** The port of a server that takes connections and answers nothing. */
+async function listening(t: TestContext): Promise<{ port: number; server: Server }> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => void sockets.add(socket));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { port: (server.address() as { port: number }).port, server };
+}
+
+/** What of a list a model is told, whatever else a host or the SDK says of it. */
+function said(list: readonly unknown[]): unknown[] {
+  return fromAiSdk(list as ModelMessage[]).map(({ role, parts }) => [
+    role,
+    ...parts.map(({ kind }) => {
+      if (kind.case === "toolCall") return [kind.value.name, Buffer.from(kind.value.argumentsJson).toString()];
+      if (kind.case === "toolResult") return [kind.value.callId, kind.value.isError, kind.value.parts.map(({ kind }) => kind.value)];
+      return kind.value;
+    }),
+  ]);
+}
+
+function texts(list: readonly unknown[]): string[] {
+  return fromAiSdk(list as ModelMessage[]).map(textOf);
+}
+
+async function holdsAll(agent: SmallAgent): Promise<void> {
+  assert.deepEqual(said(await agent.stored()), said(agent.messages));
+}
+
+test("what fits is sent as the host has it, and each turn is stored once and in order", async (t) => {
+  const agent = agentOf(t);
+  for (let at = 0; at < 40; at++) {
+    await agent.turn(`question ${at} ${MUCH}`, `answer ${at} ${MUCH}`, { rounds: at % 3 ? 0 : 2, missing: at % 2 === 0, stream: at % 4 === 1 });
+    const newest = agent.calls.at(-1)?.prompt ?? [];
+    assert.ok(texts(newest.slice(1)).some((text) => text.startsWith(`question ${at} `)));
+  }
+  await holdsAll(agent);
+  assert.deepEqual(agent.warnings, []);
+  const last = agent.calls.at(-1)?.prompt ?? [];
+  assert.ok(last.length < agent.messages.length / 2, `${last.length} of ${agent.messages.length}`);
+  assert.deepEqual(last[0], { role: "system", content: "You are kind." });
+  assert.ok(texts(last).some((text) => text.includes("trust=untrusted")));
+});
+
+test("as long as all of it fits, each request begins as the one before it ended", async (t) => {
+  const agent = agentOf(t, { window: 200_000 });
+  for (let at = 0; at < 12; at++) await agent.turn(`question ${at}`, `answer ${at}`, { rounds: at % 3, stream: at % 2 === 1, missing: true });
+  for (const [at, { prompt }] of agent.calls.entries()) {
+    assert.deepEqual(prompt.slice(0, agent.calls[at - 1]?.prompt.length ?? 0), agent.calls[at - 1]?.prompt ?? []);
+  }
+});
+
+test("a reply is stored before the next call, streamed or not", async (t) => {
+  for (const stream of [false, true]) {
+    const agent = agentOf(t);
+    assert.equal(await agent.turn("one", "first", { stream, rounds: 1 }), "first");
+    await holdsAll(agent);
+    const status = await agent.client.session({ agentId: "ai-sdk", sessionId: agent.sessionId }).status();
+    assert.equal(status.totalUsage?.inputTokens, 800n);
+    assert.equal(status.totalUsage?.cacheReadTokens, 1_200n);
+  }
+});
+
+test("a long loop of tools stays within the window by prepareStep", async (t) => {
+  const agent = agentOf(t);
+  for (let at = 0; at < 3; at++) await agent.stepped(`question ${at} ${MUCH}`, `answer ${at} ${MUCH}`, 30, { toolTokens: 100 });
+  await holdsAll(agent);
+  const last = agent.calls.at(-1)?.prompt ?? [];
+  assert.ok(last.length < agent.messages.length / 2, `${last.length} of ${agent.messages.length}`);
+  const [first] = last;
+  assert.ok(first?.role === "system" && first.content.startsWith("You are kind.\n\n"), JSON.stringify(first));
+  assert.deepEqual(agent.warnings, []);
+});
+
+test("prepareStep puts nothing in the place of a system prompt that it does not know", async (t) => {
+  const agent = agentOf(t);
+  await agent.stepped(`question ${MUCH}`, "answer", 40, { system: "" });
+  const [first, second] = agent.calls.at(-1)?.prompt ?? [];
+  assert.deepEqual(first, { role: "system", content: "You are kind." });
+  assert.equal(second?.role, "user");
+});
+
+test("what the host takes back or edits leaves the view", async (t) => {
+  const agent = agentOf(t);
+  for (const words of ["one", "two", "three"]) await agent.turn(words, `${words} done`);
+  agent.messages = agent.messages.slice(0, 2);
+  await agent.turn("else", "else done");
+  await holdsAll(agent);
+  assert.deepEqual(texts(agent.calls.at(-1)?.prompt.slice(1) ?? []), ["one", "one done", "else"]);
+});
+
+test("a list that was cut off at its beginning goes on where it was", async (t) => {
+  const agent = agentOf(t);
+  for (const words of ["one", "two", "three"]) await agent.turn(words, `${words} done`);
+  const whole = agent.messages;
+  agent.messages = whole.slice(2);
+  await agent.turn("four", "four done");
+  agent.messages = [...whole, ...agent.messages.slice(-2)];
+  await holdsAll(agent);
+});
+
+test("marks that the host moves are sent as it has them now", async (t) => {
+  const agent = agentOf(t);
+  const mark = { anthropic: { cacheControl: { type: "ephemeral" } } };
+  await agent.turn("one", "first");
+  for (let at = 0; at < 6; at++) {
+    const bare = agent.messages.map(({ providerOptions, ...message }) => message as ModelMessage);
+    agent.messages = bare.map((message, index) => (index === bare.length - 1 ? { ...message, providerOptions: mark } : message));
+    await agent.turn(`more ${at}`, "well");
+  }
+  const marked = agent.calls.at(-1)?.prompt.filter(({ providerOptions }) => providerOptions?.["anthropic"]);
+  assert.equal(marked?.length, 1);
+});
+
+test("pictures and addresses come back as a model's prompt has them", async (t) => {
+  const agent = agentOf(t);
+  const picture = new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10, 0, 1, 2, 3]);
+  agent.messages = [
+    { role: "user", content: [{ type: "text", text: "see" }, { type: "image", image: picture }] },
+    { role: "assistant", content: "seen" },
+  ];
+  await agent.turn("and?", "well");
+  await agent.turn("again?", "well");
+  const [, first] = agent.calls.at(-1)?.prompt ?? [];
+  assert.ok(first?.role === "user");
+  const [, file] = first.content;
+  assert.ok(file?.type === "file" && file.mediaType === "image/png");
+  assert.deepEqual(Buffer.from(file.data as Uint8Array), Buffer.from(picture));
+});
+
+test("a call names its session itself, or none and is left alone", async (t) => {
+  const agent = agentOf(t);
+  const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } };
+  const finishReason = { unified: "stop" as const, raw: undefined };
+  const mock = new MockLanguageModelV3({ doGenerate: { content: [{ type: "text", text: "well" }], finishReason, usage, warnings: [] } });
+  const model = wrapLanguageModel({ model: mock, middleware: agent.keeper.middleware() });
+  await generateText({ model, prompt: "a title" });
+  assert.deepEqual(await agent.stored().catch(() => []), []);
+  const { sessionId } = agent;
+  await generateText({ model, prompt: "hello", providerOptions: { contextengine: { sessionId } } });
+  assert.deepEqual(texts(await agent.stored()), ["hello", "well"]);
+});
+
+test("a service that is away costs no turn and loses none", async (t) => {
+  const { port, server } = await listening(t);
+  await new Promise((resolve) => server.close(resolve));
+  const away = agentOf(t, {}, `127.0.0.1:${port}`);
+  const began = performance.now();
+  for (let at = 0; at < 20; at++) await away.turn(`question ${at} ${MUCH}`, `answer ${at} ${MUCH}`, { rounds: 1, stream: at % 2 === 0 });
+  // Two calls of the model a turn, before and behind each a question of 50 ms at most.
+  assert.ok(performance.now() - began < 20_000, `${performance.now() - began}`);
+  assert.ok(away.warnings.length > 0);
+  const last = away.calls.at(-1)?.prompt ?? [];
+  assert.ok(last.length > 5 && last.length < away.messages.length, `${last.length}`);
+  // The same conversation once the service is there.
+  const agent = agentOf(t);
+  agent.messages = away.messages;
+  await agent.turn("back?", "back");
+  await holdsAll(agent);
+  assert.deepEqual(agent.warnings, []);
+});
+
+test("a service that hangs costs its patience once", async (t) => {
+  const { port } = await listening(t);
+  const agent = agentOf(t, { patienceMs: 1_000 }, `127.0.0.1:${port}`);
+  const began = performance.now();
+  for (let at = 0; at < 10; at++) assert.equal(await agent.turn(`question ${at}`, `answer ${at}`), `answer ${at}`);
+  assert.ok(performance.now() - began < 10_000 / 2, `${performance.now() - began}`);
+});
