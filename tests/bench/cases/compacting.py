@@ -43,8 +43,8 @@ def run(bench: Bench) -> None:
         view = trial_of(list(talk(size)), WireShaper(count)).view
         taken = [_compacted(_bare(view)) for _ in range(bench.rounds)]
         for what, goal, values in (
-            ("a whole history", GOALS_MS[size], [one[0] for one in taken]),
-            ("its prompts, without secrets", None, [one[1] for one in taken]),
+            ("a whole history", GOALS_MS[size], [one[0] + one[1] for one in taken]),
+            ("of that its prompts, without secrets", None, [one[1] for one in taken]),
         ):
             bench.add(
                 of_rounds(

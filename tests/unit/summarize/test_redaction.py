@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contextengine_server.summarize import redaction
 from contextengine_server.summarize.redaction import MARK, redact
 
 DATA = Path(__file__).parents[2] / "data"
@@ -152,14 +153,24 @@ def test_what_stands_around_a_secret_is_left() -> None:
     assert redact("export A_KEY=x1 && run") == "export A_KEY=[redacted] && run"
 
 
+TEXTS = st.lists(
+    st.sampled_from([text for text, _ in SECRETS] + HARMLESS + list("\"'\\`:=@ \n<>[]{}-_?&"))
+    | st.text(max_size=8),
+    max_size=6,
+).map("".join)
+
+
 @settings(deadline=None, max_examples=300)
-@given(
-    st.lists(
-        st.sampled_from([text for text, _ in SECRETS] + HARMLESS + list("\"'\\`:=@ \n<>[]{}-_?&"))
-        | st.text(max_size=8),
-        max_size=6,
-    ).map("".join)
-)
+@given(TEXTS)
+def test_what_one_look_passes_has_nothing_for_any_rule(text: str) -> None:
+    by_rules = text.encode("utf-8", "replace").decode("utf-8")
+    for pattern, replacement in redaction._compiled():
+        by_rules = pattern.sub(replacement, by_rules)
+    assert redact(text) == by_rules
+
+
+@settings(deadline=None, max_examples=300)
+@given(TEXTS)
 def test_no_text_makes_it_fail(text: str) -> None:
     redacted = redact(f"{text}\nAPI_KEY=hunter2\n{text}")
     assert "API_KEY=hunter2" not in redacted
