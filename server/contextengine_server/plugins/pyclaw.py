@@ -10,8 +10,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
+from contextengine_server.engines.layered import LayeredOptions
+from contextengine_server.engines.layered.chat import steps_of
+from contextengine_server.engines.layered.layers import Layer, Strategy
+
+MAX_TOKENS = 128_000
+"""What PyClaw compacts to where nobody says."""
+CHARS = 4
+"""Of a token, roughly."""
 REQUIRED = ("name", "bootstrap", "ingest", "assemble", "compact")
 """What a plugin cannot be without."""
 
@@ -130,10 +138,70 @@ class DefaultContextPlugin(ContextEnginePlugin):
         summaries."""
 
 
-MAX_TOKENS = 128_000
-"""What PyClaw compacts to where nobody says."""
-CHARS = 4
-"""Of a token, roughly."""
+@dataclass
+class DagLayerConfig:
+    """What a layer may take, and what becomes of its messages."""
+
+    max_tokens: int
+    strategy: str
+
+    def __post_init__(self) -> None:
+        if self.strategy not in get_args(Strategy):
+            known = ", ".join(get_args(Strategy))
+            raise ValueError(f"strategy {self.strategy!r} is none of {known}")
+
+
+def _layers() -> dict[str, DagLayerConfig]:
+    options = LayeredOptions()
+    return {
+        layer.name.lower(): DagLayerConfig(options.tokens_for(layer), options.strategy_of(layer))
+        for layer in Layer
+    }
+
+
+class DagCompressorPlugin(DefaultContextPlugin):
+    """Four layers of different worth: what is kept stays, and all else but the newest is left out,
+    whose summary the server's summarizers write. To be derived from; the server's own engine of
+    this kind is `layered`."""
+
+    def __init__(
+        self,
+        layers: dict[str, DagLayerConfig] | None = None,
+        total_max_tokens: int = MAX_TOKENS,
+        engine: Any = None,
+    ) -> None:
+        """`engine` is kept and not asked: summaries are the server's. Raises ValueError where a
+        layer is none."""
+        self.layers = _layers() | (layers or {})
+        unknown = sorted(self.layers.keys() - _layers().keys())
+        if unknown:
+            raise ValueError(f"layers {', '.join(unknown)} are none of {', '.join(_layers())}")
+        self.total_max_tokens, self.engine = total_max_tokens, engine
+
+    @property
+    def name(self) -> str:
+        """As in PyClaw."""
+        return "dag-compressor"
+
+    async def compact(
+        self, messages: list[dict[str, Any]], state: ContextState, *, max_tokens: int | None = None
+    ) -> CompactResult:
+        """Up to the limit less the reserve the list as it is; else what leads, what is kept, the
+        newest request and the newest step."""
+        limit = self.total_max_tokens if max_tokens is None else max_tokens
+        before = int(sum(map(_tokens, messages)))
+        if before <= limit * (1 - LayeredOptions().compaction.reserve_ratio):
+            return CompactResult(messages, before, before, 0)
+        asked = max(
+            (at for at, one in enumerate(messages) if one.get("role") == "user"), default=-1
+        )
+        answer: list[dict[str, Any]] = []
+        for first, end, layer in steps_of(messages):
+            kept = self.layers[layer.name.lower()].strategy == "keep"
+            if kept or end == len(messages) or first <= asked < end:
+                answer += messages[first:end]
+        after = int(sum(map(_tokens, answer)))
+        return CompactResult(answer, before, after, before - after)
 
 
 def _tokens(message: dict[str, Any]) -> float:

@@ -24,6 +24,19 @@ from tests.integration.plugins.field import (
 )
 from tests.integration.plugins.test_hermes import turns
 
+LAYERED = """\
+from pyclaw.agents.context.plugins import DagCompressorPlugin, DagLayerConfig
+from pyclaw.agents.context.plugins.dag_compressor import _classify_message
+
+
+class Mine(DagCompressorPlugin):
+    name = "my-layers"
+
+    def __init__(self):
+        super().__init__(layers={"contextual": DagLayerConfig(500, "keep")})
+        assert _classify_message({"role": "assistant", "content": "ok"}) == "transient"
+"""
+
 
 @pytest.fixture(autouse=True)
 def looked_for_anew() -> Iterator[None]:
@@ -46,6 +59,7 @@ async def serving(directory: Path, engine: str, source: str) -> AsyncIterator[Ho
         ("lcm", SEED_HERMES, "lcm"),
         ("my-plugin", SEED_PYCLAW, "extractive"),
         ("persistent", SEED_PERSISTENT, "extractive"),
+        ("my-layers", LAYERED, "extractive"),
     ],
 )
 async def test_a_sample_serves_a_session(

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from contextengine_server.plugins import context_store, hermes, pyclaw
+from contextengine_server.plugins import context_store, dag_compressor, hermes, pyclaw
 
 
 def stand_in(home: Path) -> None:
@@ -32,6 +32,7 @@ def stand_in(home: Path) -> None:
         | {
             "pyclaw.agents.context.plugins": pyclaw,
             "pyclaw.agents.context.plugins.base": pyclaw,
+            "pyclaw.agents.context.plugins.dag_compressor": dag_compressor,
             "pyclaw.memory.context_store": context_store,
         }
     )
