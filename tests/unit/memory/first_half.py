@@ -24,6 +24,16 @@ FIRST_HALF: tuple[Labelled, ...] = (
     ("user", "我的邮箱是zhang.wei@example.cn，谢谢。", ("email: zhang.wei@example.cn",)),
     ("user", "Clone git@github.com:acme/shop.git first.", ()),
     ("user", "```\nAUTHOR = 'someone@example.org'\n```", ()),
+    (
+        "user",
+        "My email is alice@example.com and I prefer tea over coffee.",
+        ("email: alice@example.com", "preference: I prefer tea over coffee"),
+    ),
+    ("user", "My phone number is +49 170 1234567.", ("identifier: phone number: +49 170 1234567",)),
+    ("user", "We won't use Kubernetes for staging.", ("decision: will not use Kubernetes",)),
+    ("user", "We will not store passwords.", ("decision: will not store passwords",)),
+    ("user", "双方确认合同金额是五万元。", ("decision: 确认合同金额是五万元",)),
+    ("user", "我们确认一下细节。", ()),
     # preferences
     ("user", "I prefer dark mode.", ("preference: I prefer dark mode",)),
     (

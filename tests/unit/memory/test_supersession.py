@@ -52,6 +52,15 @@ def test_the_newest_holds_and_the_older_points_to_it() -> None:
     assert {one.superseded_by for one in older} == {newest.fact.id}
 
 
+def test_what_will_not_be_done_takes_the_place_of_what_was_decided() -> None:
+    assert holding(told("We will use Kubernetes.", "We won't use Kubernetes.")) == [
+        "will not use Kubernetes"
+    ]
+    assert len(holding(told("We will use Kubernetes.", "We won't use Docker."))) == 2
+    said = ("最后我们选择了方案B。", "最后我们选择了蓝色的标志。")
+    assert len(holding(told(*said))) == 2, "`at last` is nothing that a decision is about"
+
+
 def test_going_back_to_the_first_makes_it_hold_again() -> None:
     facts = told("I prefer dark mode.", "I prefer light mode.", "I prefer dark mode.")
     assert holding(facts) == ["I prefer dark mode"]

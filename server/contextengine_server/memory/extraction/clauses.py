@@ -14,7 +14,7 @@ _UNSURE = re.compile(
     r"(?i)\b(?:not|n't|never|no one|nobody|think|thought|believe|maybe|perhaps|probably|possibly"
     r"|might"
     r"|may|could|would|should|hope|said|says|say|told|tells|heard|claims?|claimed|wrote|asked|until"
-    r"|before|once|when|they|he|she|had|example|pretend|doubt|sure)\b|n't\b|n’t\b"
+    r"|before|once|when|they|he|she|had|(?<![@.])example(?!\.)|pretend|doubt|sure)\b|n't\b|n’t\b"
     r"|没|未|不|可能|也许|或许|大概|听说|据说|他|她|曾经|以前|差点|觉得|认为|说"
 )
 

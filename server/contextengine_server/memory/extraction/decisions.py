@@ -33,7 +33,9 @@ _CHOOSING = (
 )
 _WILL = re.compile(
     rf"(?i)\b(?P<who>we|I)(?:'ll| (?P<will>will|shall)|'re going to| are going to| am going to"
-    rf"|'m going to) (?:now |instead |then |just )*(?P<said>{_CHOOSING}\b .+)$"
+    rf"|'m going to) (?:now |instead |then |just )*"
+    rf"(?P<said>(?:not |never |no longer )?{_CHOOSING}\b .+)$"
+    rf"|\b(?:we|I) won['’]t (?P<wont>{_CHOOSING}\b .+)$"
 )
 _LETS = re.compile(
     rf"(?i)\b(?:let's|let us|lets) (?:just |then |now |all )*(?P<said>(?:{_CHOOSING}|take"
@@ -53,7 +55,10 @@ _REPLACED = (
     ),
     re.compile(r"(?i)\breplace (?P<old>[\w .+#-]+?) (?:with|by) (?P<new>[\w .+#-]+)"),
     re.compile(r"\b(?:[Rr]ather than|and not|not) (?P<old>[A-Z][\w.+#-]*)\b"),
-    re.compile(r"(?i)\b(?:not to use|against(?: using)?|drop|no longer use) (?P<old>[\w.+#-]+)"),
+    re.compile(
+        r"(?i)\b(?:not to use|(?:not|never|won['’]t) use|against(?: using)?|drop|no longer use)"
+        r" (?P<old>[\w.+#-]+)"
+    ),
     re.compile(
         r"(?:不用|不再(?:使?用)|放弃)(?P<old>[\w.+#-]+|[\u4e00-\u9fff]{1,8}?)(?=了|，|,|改|换|$)"
     ),
@@ -68,7 +73,8 @@ _DETAIL = re.compile(r"(?i) (?:for|because|since|so that|due to|in order to|as) 
 _DECIDED_ZH = re.compile(
     r"(?:我们|我|团队|大家|双方|公司)(?:已经|最终|最后|现在|都|一致|刚刚|刚|今天|昨天|也|已|讨论后"
     r"|商量后|开会)*"
-    r"(?P<said>(?:决定|确定|商定|选择|选定|选|同意|敲定|定下)(?!权|性|论|书|不了|题)(?:了|要)?"
+    r"(?P<said>(?:决定|确定|商定|选择|选定|选|同意|敲定|定下"
+    r"|(?<=[们队家方司终后已都])确认)(?!权|性|论|书|不了|题|一?下)(?:了|要)?"
     r".{2,})$"
 )
 _CHOSEN_ZH = re.compile(
@@ -77,6 +83,9 @@ _CHOSEN_ZH = re.compile(
 )
 _CHANGED_ZH = re.compile(r"(?P<said>(?:改用|换成|改成|改为|换回|迁移到)(?!什么).{1,}?)(?:吧|了)?$")
 _PURPOSE_ZH = re.compile(r"(?:作为|作|做|当)(?P<purpose>[\u4e00-\u9fff]{2,8})$")
+_NO_PURPOSE_ZH = re.compile(
+    r"我|们|大家|团队|公司|双方|^(?:最后|最终|然后|后来|现在|今天|昨天|所以|因为|那么|好的)"
+)
 _ABOUT_ZH = re.compile(r"(?P<purpose>[\u4e00-\u9fff]{2,6}?)(?:就|还是|都|我们|决定|改)*$")
 
 
@@ -97,12 +106,12 @@ def decisions(one: Sentence, *, user: bool) -> Iterator[FoundFact]:
         if found is None:
             continue
         lead = one.text[: found.start("said") if pattern is _CHANGED_ZH else found.start()]
-        if not _firm(_CORRECTS.sub("", lead)) or re.search(
-            r"(?i)\bwhen\b|\bunless\b", found["said"]
-        ):
+        wont = found.groupdict().get("wont")
+        said = f"not {wont}" if wont else found["said"]
+        if not _firm(_CORRECTS.sub("", lead)) or re.search(r"(?i)\bwhen\b|\bunless\b", said):
             return
         will = "will " if pattern is _WILL else ""
-        yield _decision(one, will + found["said"])
+        yield _decision(one, will + said)
         return
     ordered = _ORDERED.match(one.text) if _CORRECTS.search(one.text) else None
     if ordered is not None and not re.search(
@@ -157,7 +166,7 @@ def _subject(text: str, whole: str, value: str) -> str:
         assert purpose is not None
         return f"for {normal(purpose['purpose'])}"
     before = _ABOUT_ZH.match(text[: max(0, text.find(value))]) if value in text else None
-    if before is not None and not re.search(r"我|们|大家|团队|公司", before["purpose"]):
+    if before is not None and not _NO_PURPOSE_ZH.search(before["purpose"]):
         return f"for {before['purpose']}"
     return normal(
         re.sub(r"(?i)^(?:decided|agreed|opted|will|决定|确定)(?: to| that)?\s*", "", value)

@@ -112,7 +112,7 @@ _LABEL = (
     r"|website"
     r"|homepage|branch|version)"
 )
-_TOKEN = r"#?(?=[^\s,;]*[\d_/])[A-Za-z0-9+](?:[\w.:/@?=&%+#-]*[\w/])?(?:[ -]\d{2,6}){0,4}"
+_TOKEN = r"#?(?=[^\s,;]*[\d_/])[A-Za-z0-9+](?:[\w.:/@?=&%+#-]*[\w/])?(?:[ -]\d{2,12}){0,5}(?!\d)"
 _NUMBERED = re.compile(
     rf"(?i)\b(?:my|our|the|its)\s+(?P<label>(?:[a-z][\w'-]*\s+){{0,2}}?{_LABEL}(?:\s+{_LABEL})?)\s*"
     rf"(?:is|are|:|=|#)\s*(?:now\s+)?(?:at\s+|on\s+)?(?P<value>{_TOKEN})"

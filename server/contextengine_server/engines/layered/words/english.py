@@ -79,6 +79,8 @@ _INSTRUCTION = rf"""
 \byou\ (must|shall|have\ to\ always|should\ (always|never|only)|are\ (required|expected|supposed
   |only\ allowed|not\ allowed)\ to
   |may\ (not|only)|can\ only|are\ never|should\ not|shouldn['’]t|must(n['’]t|\ not))\b
+|\bit(['’]s|\ is)\ (\w+\ )?(forbidden|prohibited|not\ (allowed|permitted))\ (to|for)\b
+|\b(is|are)\ off[ -]limits\b
 |\b(must|shall|should|has\ to|have\ to|needs?\ to)\ (always|never|not|only)\b
 |\b{_THINGS}\ (\w+\ ){{0,4}}(must|shall|ha(s|ve)\ to)\b|\b(must|shall|has\ to
   |have\ to)\b.*\b(always|never)\b
@@ -107,6 +109,7 @@ _NO_INSTRUCTION = r"""
   |^never\ ?mind\b
 |^only\ (one|two|three|a\ few|\d|if|when|because|the\ \w+\ (is|are|was|fail))
 |^(i|we)\ (never|always)\b|\bmake\ sure\ i\b|^remember\ (when|how|the\ time)\b
+|^(please\ )?note\ that\ (my|our|i|we)\b|^(please\ )?use\b.*\b(here|in\ this\ \w+)$
 """
 
 _OWN = r"""
