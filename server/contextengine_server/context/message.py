@@ -190,6 +190,9 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     """Those of its parts that are pictures themselves, by part index."""
     chars: tuple[int, ...] = ()
     """The characters of the texts of each of its tool results, in order."""
+    texts: tuple[bytes, ...] = ()
+    """Names the text of each of its tool results, in order; empty of one that is short, or that is
+    more than text."""
     silent: tuple[int, ...] = ()
     """Those of its results that say nothing and are no errors, by part index."""
     sealed: bool = False

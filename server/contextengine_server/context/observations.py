@@ -82,6 +82,8 @@ class Observation(msgspec.Struct, frozen=True, eq=False):
     """The characters of its texts."""
     show: Callable[[Replacements], Slot]
     """Shows the message with a marker in place of these parts."""
+    text: bytes = b""
+    """Names its text, where that is long enough to be told by another with the same."""
 
 
 class Pictured(msgspec.Struct, frozen=True, eq=False):
@@ -227,8 +229,8 @@ def observed(
 ) -> Iterator[Observation]:
     """The results of a message: they answer these calls of the atom, in order."""
     show, traits, tokens = partial(shaper.replaced, entry), entry.traits, entry.tokens
-    results = zip(traits.results, traits.chars, places, strict=True)
-    for (part, _), chars, place in results:
+    results = zip(traits.results, traits.chars, traits.texts, places, strict=True)
+    for (part, _), chars, text, place in results:
         call = atom.calls[place]
         asked = call.entry.traits
         yield Observation(
@@ -243,6 +245,7 @@ def observed(
             part in traits.pictured,
             chars,
             show,
+            text,
         )
         tokens = 0
 

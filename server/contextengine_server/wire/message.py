@@ -16,7 +16,7 @@ from contextengine_server.errors import InvalidField
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
 from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_marked, texts_in
-from .reads import call_key, is_failed, is_silent, read_key
+from .reads import call_key, is_failed, is_silent, read_key, text_key
 from .thoughts import made_by, thinking_of
 
 OWN_PREFIX = "ce:"
@@ -164,6 +164,7 @@ def read_traits(message: pb.Message) -> Traits:
             sum(len(text.text) for text in texts_in(message.parts[index].tool_result.parts))
             for index, _ in results
         ),
+        texts=tuple(text_key(message.parts[index].tool_result) for index, _ in results),
         silent=tuple(index for index, _ in results if is_silent(message.parts[index].tool_result)),
         # A user's words are no model's: what is sealed among them stays as it is in every form.
         sealed=message.role != pb.ROLE_USER

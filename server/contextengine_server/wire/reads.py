@@ -1,8 +1,8 @@
 """What a tool call reads, whatever its harness calls the tool: a file, the outcome of a command, an
 address, what a search finds.
 
-Names of tools are compared without case and signs, and without what a harness puts before them (the
-server of MCP, a namespace). Arguments that change what is read are part of the key, others are not.
+Tools are known by what they do (`context.tools.names`). Arguments that change what is read are part
+of the key, others are not.
 """
 
 from __future__ import annotations
@@ -17,46 +17,34 @@ import orjson
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import ReadKey
+from contextengine_server.context.tools.names import (
+    ADDRESSES,
+    COMMANDS,
+    EDITORS,
+    FILES,
+    FINDERS,
+    SEARCHES,
+    plain,
+    plain_name,
+)
 
 _BYTES = 8
 
-FILES = frozenset(
-    ("read", "readfile", "fileread", "readtextfile", "fsread", "view", "viewfile", "openfile",
-     "getfilecontents", "getfile", "cat", "strreplaceeditor", "strreplacebasededittool",
-     "texteditor")
-)  # fmt: skip
-"""Tools that read a file, by the names that Comis, OpenClaw, Hermes, Codex, Claude Code, Cursor,
-Gemini CLI and the file server of MCP have for them."""
-COMMANDS = frozenset(
-    ("bash", "exec", "execute", "shell", "execcommand", "executecommand", "runcommand",
-     "runshellcommand", "shellcommand", "localshell", "terminal", "runinterminal",
-     "runterminalcmd", "powershell")
-)  # fmt: skip
-"""Tools that run a command."""
-ADDRESSES = frozenset(
-    ("webfetch", "fetch", "fetchurl", "urlfetch", "linkreader", "readurl", "geturl", "openurl")
-)
-"""Tools that fetch an address."""
-FINDERS = frozenset(
-    ("websearch", "bravesearch", "grep", "glob", "find", "ls", "list", "listdir", "listdirectory",
-     "listfiles", "searchfiles", "codebasesearch", "filesearch", "tree")
-)  # fmt: skip
-"""Tools whose answer follows from all of their arguments."""
 _OF = {name: kind for kind, names in
-       (("file", FILES), ("exec", COMMANDS), ("fetch", ADDRESSES), ("find", FINDERS))
+       (("file", FILES), ("exec", COMMANDS), ("fetch", ADDRESSES), ("search", SEARCHES),
+        ("find", FINDERS))
        for name in names}  # fmt: skip
 _TARGETS = {
     "file": ("path", "filepath", "file", "filename", "targetfile", "absolutepath", "uri"),
     "exec": ("command", "cmd", "script", "commandline"),
     "fetch": ("url", "uri", "address", "link"),
+    "search": ("query", "q", "searchquery", "searchterm"),
 }
 _ASIDE = frozenset(
     ("description", "explanation", "reason", "justification", "timeout", "timeoutms", "timeoutsec",
      "yieldtimems", "maxoutputtokens")
 )  # fmt: skip
 """Arguments that do not change what is read."""
-_EDITORS = frozenset(("strreplaceeditor", "strreplacebasededittool", "texteditor"))
-"""Tools that read a file by their command `view`, and change it by others."""
 MAX_ERROR_CHARS = 500
 """A longer text may begin as an error does and say more; this and the beginnings are those of Comis
 (packages/agent/src/context-engine/dead-content-evictor.ts)."""
@@ -64,13 +52,15 @@ _ERROR = re.compile(
     r"\[?error:|enoent:|eacces:|command failed|exit code [1-9]|permission denied|no such file",
     re.IGNORECASE,
 )
+MIN_SAME_CHARS = 200
+"""From so many characters on equal results are told by one of them, as in Hermes."""
 MAX_ARGUMENT_BYTES = 65_536
 """No read needs longer arguments."""
 
 
 def read_key(tool: str, arguments_json: bytes) -> ReadKey | None:
     """What a call reads; None where it is not known to read anything."""
-    name = _plain(tool.rsplit("__", 1)[-1].rsplit(".", 1)[-1])
+    name = plain_name(tool)
     kind = _OF.get(name)
     if kind is None or len(arguments_json) > MAX_ARGUMENT_BYTES:
         return None
@@ -83,9 +73,9 @@ def read_key(tool: str, arguments_json: bytes) -> ReadKey | None:
     arguments = {
         key: value
         for named, value in given.items()
-        if value is not None and (key := _plain(named)) not in _ASIDE
+        if value is not None and (key := plain(named)) not in _ASIDE
     }
-    if name in _EDITORS and arguments.pop("command", None) != "view":
+    if name in EDITORS and arguments.pop("command", None) != "view":
         return None
     if kind == "find":
         return ReadKey(_digest(name, arguments))
@@ -93,7 +83,7 @@ def read_key(tool: str, arguments_json: bytes) -> ReadKey | None:
     if target is None:
         return None
     what = _normal(kind, arguments.pop(target))
-    if kind == "exec":  # where it runs, and how, is all of what it reads
+    if kind in ("exec", "search"):  # where it runs, and how, is all of what it reads
         return ReadKey(_digest(kind, what, arguments))
     return ReadKey(_digest(kind, what), _digest(arguments) if arguments else b"")
 
@@ -110,12 +100,27 @@ def call_key(tool: str, arguments_json: bytes) -> bytes:
 
 def read_path(tool: str, arguments_json: bytes) -> str:
     """The path of the file that a call reads, as the call has it; empty where it reads none."""
-    name = _plain(tool.rsplit("__", 1)[-1].rsplit(".", 1)[-1])
+    name = plain_name(tool)
     if _OF.get(name) != "file" or read_key(tool, arguments_json) is None:
         return ""
-    given = {_plain(key): value for key, value in json.loads(arguments_json).items()}
+    given = {plain(key): value for key, value in json.loads(arguments_json).items()}
     target = next(given[key] for key in _TARGETS["file"] if given.get(key))
     return target.strip() if isinstance(target, str) else ""
+
+
+def text_key(result: pb.ToolResultPart) -> bytes:
+    """Names the text of a result, whatever tool said it; empty where it is short, or there is more
+    to it than text."""
+    texts = [part.text.text for part in result.parts]
+    if sum(map(len, texts)) < MIN_SAME_CHARS:
+        return b""
+    if any(part.WhichOneof("kind") != "text" for part in result.parts):
+        return b""
+    digest = blake2b(digest_size=_BYTES)
+    for text in texts:
+        digest.update(text.encode(errors="surrogatepass"))
+        digest.update(b"\0")
+    return digest.digest()
 
 
 def is_failed(result: pb.ToolResultPart) -> bool:
@@ -133,15 +138,13 @@ def is_silent(result: pb.ToolResultPart) -> bool:
     )
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
-
-
 def _normal(kind: str, target: Any) -> Any:
     if not isinstance(target, str):
         return target  # Codex runs lists of words
     if kind == "file":
         return posixpath.normpath(target.strip())
+    if kind == "search":
+        return " ".join(target.lower().split())
     return target.strip().rstrip("/") if kind == "fetch" else target.strip()
 
 

@@ -17,6 +17,7 @@ from contextengine_server.context.plan import Summarized, segment_slots
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.pipeline import PipelineEngine, PipelineOptions
 from contextengine_server.engines.pipeline import forms as layers
+from contextengine_server.engines.pipeline.tool_names import is_protected, is_web
 from contextengine_server.testing.engine import views
 from contextengine_server.testing.engine.real_sessions import REAL_SHAPER, count
 from contextengine_server.testing.engine.trial import lawful
@@ -287,6 +288,25 @@ def test_what_comes_from_the_web_is_masked_sooner() -> None:
     short = one.short()
     assert found in short
     assert plain not in short
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind"),
+    [
+        *((name, "protected") for name in ("read", "ReadFile", "read_text_file", "memory_search")),
+        *((name, "protected") for name in ("session_search", "mcp__own__ctx_expand")),
+        *((name, "web") for name in ("WebFetch", "brave_search", "fetch_url", "mcp:fs.read")),
+        *((name, "web") for name in ("mcp__fs__read_file", "mcp__memory__memory_search")),
+        *((name, "other") for name in ("bash", "write_file", "str_replace_editor", "grep")),
+    ],
+)
+def test_a_tool_is_the_same_whatever_it_is_called(tool: str, kind: str) -> None:
+    """What memory, files and recall say stays, and what comes from elsewhere goes sooner, by all
+    names that harnesses have for them."""
+    assert (is_protected(tool), not is_protected(tool) and is_web(tool)) == (
+        kind == "protected",
+        kind == "web",
+    )
 
 
 def test_masks_move_by_ticks_and_not_between() -> None:

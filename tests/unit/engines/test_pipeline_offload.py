@@ -104,7 +104,8 @@ def is_short(tool: str, chars: int, **options: Any) -> bool:
 @pytest.mark.parametrize(
     ("tool", "most"),
     [("bash", 8_000), ("memory_search", 8_000), ("write", 8_000), ("mcp__github__issues", 15_000),
-     ("read", 15_000), ("file_read", 15_000), ("Read", 15_000), ("read_file", 15_000)],
+     ("read", 15_000), ("file_read", 15_000), ("Read", 15_000), ("read_file", 15_000),
+     ("readFile", 15_000), ("read_text_file", 15_000), ("str_replace_editor", 8_000)],
 )  # fmt: skip
 def test_a_result_is_shown_as_it_is_up_to_the_limit_of_its_tool(tool: str, most: int) -> None:
     """8,000 characters are inline, 8,001 are not. Comis's guard knows only `read`, its documents

@@ -10,7 +10,12 @@ import pytest
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import ReadKey
 from contextengine_server.wire.message import read_traits
-from contextengine_server.wire.reads import MAX_ARGUMENT_BYTES, read_key
+from contextengine_server.wire.reads import (
+    MAX_ARGUMENT_BYTES,
+    MIN_SAME_CHARS,
+    read_key,
+    text_key,
+)
 
 
 def key(tool: str, **arguments: Any) -> ReadKey | None:
@@ -28,6 +33,7 @@ def key(tool: str, **arguments: Any) -> ReadKey | None:
         (key("shell", command=["ls", "-l"]), key("local_shell", command=["ls", "-l"])),
         (key("web_fetch", url="https://a.org/x/"), key("link_reader", uri="https://a.org/x")),
         (key("web_search", query="cats"), key("WebSearch", query="cats")),
+        (key("web_search", query="Big  Cats"), key("brave_search", q=" big cats\n")),
     ],
 )
 def test_one_thing_has_one_key(one: ReadKey | None, other: ReadKey | None) -> None:
@@ -42,6 +48,8 @@ def test_one_thing_has_one_key(one: ReadKey | None, other: ReadKey | None) -> No
         (key("bash", command="npm test"), key("bash", command="npm test", cwd="/other")),
         (key("read", path="x"), key("bash", command="x")),
         (key("grep", pattern="x"), key("glob", pattern="x")),
+        (key("grep", pattern="x"), key("grep", pattern="X")),
+        (key("web_search", query="x", page=1), key("web_search", query="x", page=2)),
         (key("grep", pattern="x", path="a"), key("grep", pattern="x", path="b")),
     ],
 )
@@ -96,3 +104,23 @@ def test_traits_tell_what_is_read_and_what_failed() -> None:
     answer.parts.add().tool_result.MergeFrom(pb.ToolResultPart(call_id="a"))
     answer.parts.add().tool_result.MergeFrom(pb.ToolResultPart(call_id="b", is_error=True))
     assert read_traits(answer).failed == (1,)
+
+
+def answering(*texts: str, image: bool = False) -> pb.ToolResultPart:
+    result = pb.ToolResultPart(call_id="a", name="any")
+    for text in texts:
+        result.parts.add().text.text = text
+    if image:
+        result.parts.add().image.uri = "https://example.org/a.png"
+    return result
+
+
+def test_results_that_say_the_same_have_one_name() -> None:
+    """From 200 characters on; not beside a picture, and not by where their parts end."""
+    long = "字" * MIN_SAME_CHARS
+    same = answering(long)
+    same.call_id, same.name, same.is_error = "b", "other", True
+    assert text_key(answering(long)) == text_key(same) != b""
+    others = [answering(long + "."), answering(long[:100], long[100:]), answering("x" * 200)]
+    assert len({text_key(one) for one in (same, *others)}) == 4
+    assert text_key(answering(long[1:])) == text_key(answering(long, image=True)) == b""

@@ -111,6 +111,8 @@ def shrinkable(view: View) -> int:
 def _parts(view: View, revision: int, first: int, last: int, options: CompressorOptions) -> Parts:
     """What is left out of the steps from `first` to before `last`."""
     parts = _old(view, revision, first, last) if options.tail_mode == "lean" else Parts()
+    for sequence, same in _repeated(view, revision, first, last).items():
+        parts[sequence] = parts.get(sequence, {}) | same
     reads = view.observations
     begins = (view.first_of(first) or 0) if view.by_sequence else 0
     for sequence in reads.sequences[bisect_left(reads.sequences, begins) :]:
@@ -132,6 +134,20 @@ def _old(view: View, revision: int, first: int, last: int) -> Parts:
         if len(rounds) > ROUNDS and one.step < last and _size(view, one) >= OLD_TOKENS:
             how = Replacement(one.part, Gone.MASKED, tool=one.tool)
             parts.setdefault(one.sequence, {})[one.part] = how
+    return parts
+
+
+def _repeated(view: View, revision: int, first: int, last: int) -> Parts:
+    """Results with the text of a later one that there was, whatever tools said them: the newest
+    tells them all."""
+    parts, newest = Parts(), dict[bytes, Observation]()
+    reads = view.observations
+    for one in reversed(reads.all[: reads.before_revision(revision)]):
+        if one.step < first:
+            break
+        later = newest.setdefault(one.text, one) if one.text else one
+        if later is not one and one.step < last:
+            parts.setdefault(one.sequence, {})[one.part] = Replacement(one.part, by=later.sequence)
     return parts
 
 

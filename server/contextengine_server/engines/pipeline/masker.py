@@ -12,11 +12,7 @@ from contextengine_server.context.message import Gone, Replacement
 
 from .scene import Decisions, Scene
 from .ticks import CHARS_A_TOKEN
-from .tool_names import FILES, MEMORY, RECALL, WEB, is_mcp
-
-PROTECTED = MEMORY | FILES | RECALL
-"""Tools whose results are never masked, and count for no window: those of Comis, and ours of
-recall."""
+from .tool_names import is_protected, is_web
 
 
 def mask(scene: Scene, decided: Decisions) -> Decisions:
@@ -26,10 +22,9 @@ def mask(scene: Scene, decided: Decisions) -> Decisions:
     found, standard, ephemeral = Decisions(), 0, 0
     newest = scene.results[-1].step
     for one in reversed(scene.results):
-        tool = one.tool.lower()
-        if tool in PROTECTED:
+        if is_protected(one.tool):
             continue
-        if tool in WEB or is_mcp(tool):
+        if is_web(one.tool):
             ephemeral += 1
             old = ephemeral > scene.options.ephemeral_keep_window
         else:

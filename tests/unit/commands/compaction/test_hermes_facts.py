@@ -1,15 +1,14 @@
 """What Hermes's compressor promises of a list that it is given, fact by fact, through Compact's
 own list. The numbers are those of the collected facts.
 
-Of the others: 5 to 11, 21, 27 and 33 are held in tests/unit/engines/test_compressor.py; 49 to 53
-and 57 in tests/integration/summarize/test_handoff.py and tests/unit/summarize/test_attempts.py; 47
-in tests/unit/summarize/test_prompts.py. These do not hold here, and what stands in their place is
-asserted instead: 35 (a summary is told in the user's role wherever it stands: it is no word of the
-model's own), 37 and 41 (a summary is never merged into a user's message, and no system message
-is altered), 43 (a summary is state of its session, so that there is no foreign one), 45 (no prefix
-stands in a summary's text: the framing is in the addition to the system prompt), 13 as far as it
-counts a strike (later versions of the original count none), 15 as far as messages that are smaller
-than any summary are concerned (law 12).
+Of the others: 5 to 11, 21, 27 and 33 are held in tests/unit/engines/compressor/test_sizes.py and
+test_compaction.py there; 49 to 53 and 57 in tests/integration/summarize/test_handoff.py and
+tests/unit/summarize/test_attempts.py; 47 in tests/unit/summarize/test_prompts.py. These do not hold
+here, and what stands in their place is asserted instead: 37 and 41 (a summary is never merged into
+a user's message, and no system message is altered), 43 (a summary is state of its session, so that
+there is no foreign one), 45 (no prefix stands in a summary's text: the framing is in the addition
+to the system prompt), 13 as far as it counts a strike (later versions of the original count none),
+15 as far as messages that are smaller than any summary are concerned (law 12).
 """
 
 from __future__ import annotations

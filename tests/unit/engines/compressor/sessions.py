@@ -47,8 +47,8 @@ class Session:
             self.say(words)
             self.reply(words)
 
-    def call(self, words: int = 100, path: str = "") -> int:
-        """A file is read; the sequence of what it says."""
+    def call(self, words: int = 100, path: str = "", *, says: str = "", image: bool = False) -> int:
+        """A file is read, or a probe asked; the sequence of what it says."""
         id = f"c{self.count}"
         asked = pb.Message(role=pb.ROLE_ASSISTANT)
         part = asked.parts.add().tool_call
@@ -57,7 +57,9 @@ class Session:
         answer = pb.Message(role=pb.ROLE_TOOL)
         result = answer.parts.add().tool_result
         result.call_id, result.name = id, part.name
-        result.parts.add().text.text = f"line{0 if path else self.count} " * words
+        result.parts.add().text.text = says or f"line{0 if path else self.count} " * words
+        if image:
+            result.parts.add().image.uri = "https://example.org/a.png"
         return self.add(asked, answer)
 
     def step(self, budget: int, **goal: Any) -> CompactionStep | NothingToDo:

@@ -36,6 +36,35 @@ def test_the_older_of_two_like_reads_is_a_reference_once_a_summary_was_made() ->
     assert str(newer) in one.texts[older]
 
 
+def test_of_results_that_say_the_same_the_newest_tells_all() -> None:
+    """Whatever tools said it; not what is short, not beside a picture, and nothing before a
+    commit."""
+    one = Session(protect_first_n=0, tail_mode="legacy", protect_last_n=0)
+    one.turns(40, 100)
+    one.say()
+    long, short = "the same state as before, " * 60, "the same state " * 8
+    first, second = one.call(says=long), one.call(says=long, path="/state")
+    beside = one.call(says=long, image=True)
+    little = [one.call(says=short) for _ in range(2)]
+    newest = one.call(says=long)
+    one.call(10)
+    one.reply()
+    assert set(one.shown(100_000).values()) == {Form.VERBATIM}
+    one.compact(10_000, force=True)
+    shown = one.shown(10_000)
+    assert [shown[each] for each in (first, second)] == [Form.PLACEHOLDER] * 2
+    assert all(str(newest) in one.texts[each] for each in (first, second))
+    assert {shown[each] for each in (beside, *little, newest)} == {Form.VERBATIM}
+    later = one.call(says=long)
+    one.reply()
+    assert one.shown(10_000)[newest] is Form.VERBATIM, "until the next commit"
+    one.turns(20, 100)
+    one.compact(10_000, force=True)
+    after = one.shown(10_000)
+    assert {after.get(each) for each in (first, second, newest)} <= {Form.PLACEHOLDER, None}
+    assert after.get(later) in (Form.VERBATIM, None)
+
+
 def test_large_results_of_all_but_the_newest_rounds_are_shown_in_short() -> None:
     """A turn of thirty rounds stays, its results in short."""
     forms = {}
