@@ -7,6 +7,7 @@ import asyncio
 
 from msgspec.structs import replace
 
+from contextengine import types as t
 from contextengine_server.summarize.request import (
     Summarizer,
     SummarizerFailed,
@@ -17,17 +18,20 @@ from tests.integration.harness import House
 
 
 class Counting:
-    """Hands on, and remembers what was asked."""
+    """Hands on, and remembers what was asked; of one session, where it is given, for others live
+    in the same house."""
 
     name = "counting"
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, session: t.SessionRef | None = None) -> None:
+        self._of = "" if session is None else session.session_id
         self.inner: Summarizer = house.app.core.summaries.summarizer
         self.asked: list[SummaryRequest] = []
         house.app.core.summaries.summarizer = self
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
-        self.asked.append(request)
+        if self._of in ("", request.session):
+            self.asked.append(request)
         return await self.inner.summarize(request)
 
 

@@ -106,7 +106,7 @@ async def test_comis_101_a_tenant_over_its_cap_gets_summaries_without_its_model(
 ) -> None:
     """What the request says of whose account it is; that the account binds is shown where the
     summarizers are."""
-    counting = Counting(shared)
+    counting = Counting(shared, session)
     await compacted(
         shared,
         session,

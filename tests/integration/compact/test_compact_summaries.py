@@ -73,7 +73,7 @@ async def test_a_failing_summarizer_is_asked_in_its_turn(
     shared: House, session: t.SessionRef, own_summarizer: None
 ) -> None:
     tokens = await long(shared, session, "dag")
-    own = Counting(shared)
+    own = Counting(shared, session)
     shared.app.core.summaries.summarizer = SummarizerChain(
         [Failing(), own], shared.app.core.encodings.default.count
     )

@@ -41,9 +41,9 @@ SMALL = {
 
 
 @pytest.fixture
-def counting(shared: House) -> Iterator[Counting]:
+def counting(shared: House, session: t.SessionRef) -> Iterator[Counting]:
     core, before = shared.app.core, shared.app.core.summaries.summarizer
-    yield Counting(shared)
+    yield Counting(shared, session)
     core.summaries.summarizer = before
 
 

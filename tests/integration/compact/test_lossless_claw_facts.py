@@ -191,7 +191,7 @@ async def test_lossless_claw_55_depths_never_mix_and_nodes_of_one_depth_are_alik
 async def test_lossless_claw_57_over_the_target_with_nothing_left_is_owed_no_longer(
     shared: House, session: t.SessionRef
 ) -> None:
-    counting = Counting(shared)
+    counting = Counting(shared, session)
     await store(shared, session, [say("m", 970)])  # all of it tail
     turn = await shared.client.after_turn(session, [], budget=budget(2_000))
     await settled(shared, session)
@@ -208,7 +208,7 @@ async def test_lossless_claw_57_over_the_target_with_nothing_left_is_owed_no_lon
 async def test_lossless_claw_w1_what_tools_were_asked_reaches_the_summarizer(
     shared: House, session: t.SessionRef
 ) -> None:
-    counting = Counting(shared)
+    counting = Counting(shared, session)
     await assign(shared, session, "dag")
     work = []
     for step in range(12):
@@ -280,7 +280,7 @@ async def test_lossless_claw_23_appends_while_it_runs_are_in_their_place(
 async def test_the_summary_before_it_goes_with_each_pass(
     shared: House, session: t.SessionRef
 ) -> None:
-    counting = Counting(shared)
+    counting = Counting(shared, session)
     await assign(shared, session, "dag", **(SMALL | {"condensedMinFanout": 20}))
     await store(shared, session, talk(12, 100))
     await quiet(shared, session)
@@ -293,7 +293,7 @@ async def test_the_summary_before_it_goes_with_each_pass(
 async def test_the_smallest_target_leaves_room_for_a_note_at_least(
     shared: House, session: t.SessionRef
 ) -> None:
-    counting = Counting(shared)
+    counting = Counting(shared, session)
     await compacted(shared, session, leafTargetTokens=96, condensedMinFanout=2)
     [target] = [request.target_tokens for request in counting.asked]
     assert COUNT_ONLY_MAX_TOKENS <= target < 2 * COUNT_ONLY_MAX_TOKENS
