@@ -84,6 +84,13 @@ run: $(RUN_READY) ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine
 test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test, on as many cores as there are
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
+native: setup ## Build the native transport into .venv (needs Rust)
+	cd native && CARGO_TARGET_DIR=$(abspath build/native) VIRTUAL_ENV=$(abspath $(VENV)) $(abspath $(BIN))/maturin develop --release --quiet
+
+test-native: native ## Hold the native transport to what grpcio is held to
+	cd native && cargo fmt --check && CARGO_TARGET_DIR=$(abspath build/native) cargo clippy --quiet --release -- -D warnings
+	CONTEXTENGINE_TRANSPORT=native $(BIN)/python -m pytest -q -n auto --dist worksteal tests/integration tests/acceptance tests/conformance
+
 test-clients: setup $(BUILDS) $(if $(shell command -v npm),openclaw ai-sdk) ## Hold every client that can be built here to one behaviour
 	@echo "clients that can be built here: $(CLIENTS)"
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=$(KILLS) $(BIN)/python -m pytest -q -s tests/clients

@@ -268,6 +268,7 @@ def server_options(settings: Settings) -> ServerOptions:
     everyone, each = bytes_in_flight_of(settings)
     return ServerOptions(
         address=server.address,
+        transport=server.transport,
         tls=tls,
         tokens=tokens_of(settings.auth),
         issuers=issuers_of(settings.auth),

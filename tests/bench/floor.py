@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 import grpc
 import uvloop
 
-from contextengine_server.api.pipeline.server import ServerOptions, _channel_options
+from contextengine_server.api.pipeline.server import ServerOptions, transport_options
+from contextengine_server.api.transports.grpcio import channel_options
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
@@ -51,7 +52,8 @@ def _answering(reply: bytes) -> Handler:
 async def main(address: str, directory: Path) -> None:
     """Serves until SIGTERM."""
     server = grpc.aio.server(
-        handlers=[Floor(directory)], options=_channel_options(ServerOptions(address=address))
+        handlers=[Floor(directory)],
+        options=channel_options(transport_options(ServerOptions(address=address))),
     )
     server.add_insecure_port(address)
     await server.start()

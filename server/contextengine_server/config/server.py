@@ -34,7 +34,10 @@ class KeepaliveSettings(Group):
     min_client_interval: Duration = Field(
         timedelta(seconds=10),
         ge=timedelta(),
-        description="A client that pings more often than this is disconnected.",
+        description=(
+            "A client that pings more often than this is disconnected. Not by the transport"
+            " `native`, which answers each ping and does nothing else for it."
+        ),
     )
 
 
@@ -72,6 +75,14 @@ class ServerSettings(Group):
         min_length=1,
         description=(
             "Where to listen: host:port, [ipv6]:port or unix:path. Port 0 takes any free one."
+        ),
+    )
+    transport: Literal["grpcio", "native"] = Field(
+        "grpcio",
+        description=(
+            "What carries calls between the network and the service. `native` is the package"
+            " contextengine-native, HTTP/2 in Rust on a thread of its own: less processor time a"
+            " call, and installed apart (`make native`)."
         ),
     )
     max_message_bytes: Size = Field(

@@ -35,11 +35,14 @@ from contextengine_server.api.pipeline.server import Server, ServerOptions
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from tests.integration.api_infra.house import Seen, failure, house, servicers
+from tests.transports import TESTED
 
 TOKENS = (
     TokenGrant(hash_token("a runtime's token"), "acme"),
     TokenGrant(hash_token("an operator's token"), "acme", "operator"),
 )
+UNIX_SOCKETS = TESTED == "grpcio"
+
 GUARDED = ServerOptions(address="127.0.0.1:0", tokens=TOKENS)
 REQUEST = assemble_pb2.AssembleRequest()
 
@@ -300,7 +303,11 @@ async def test_an_address_that_cannot_be_had_is_named_with_the_cause(tmp_path):
             await start(ServerOptions(address=address))
     with pytest.raises(ConfigurationError, match="no interface of this machine"):
         await start(ServerOptions(address="192.0.2.7:0", insecure=True))
-    with pytest.raises(ConfigurationError, match="No such file"):
+
+
+async def test_a_socket_whose_folder_is_missing_is_named_with_the_cause(tmp_path):
+    said = "No such file" if UNIX_SOCKETS else "serves no Unix sockets"
+    with pytest.raises(ConfigurationError, match=said):
         await start(ServerOptions(address=f"unix:{tmp_path}/missing/socket"))
 
 
@@ -310,6 +317,7 @@ async def test_two_servers_never_share_a_port():
             await start(ServerOptions(address=f"127.0.0.1:{h.port}"))
 
 
+@pytest.mark.skipif(not UNIX_SOCKETS, reason="this transport serves no Unix sockets")
 async def test_a_unix_socket_serves_and_is_not_taken_from_its_server(tmp_path):
     options = ServerOptions(address=f"unix:{tmp_path}/s")
     async with house(options=options) as h:

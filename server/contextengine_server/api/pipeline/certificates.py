@@ -5,9 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
-import grpc
 import msgspec
 
 from contextengine_server.api.pipeline.auth import ConfigurationError
@@ -22,22 +20,29 @@ class TlsFiles(msgspec.Struct, frozen=True):
     """When set, a client must show a certificate that one of these PEM authorities signed."""
 
 
+class CertificatePem(msgspec.Struct, frozen=True):
+    """What was read of them, PEM."""
+
+    chain: bytes
+    key: bytes
+    client_authority: bytes | None = None
+
+
 class Certificates:
     """Reads certificate, key and authority of clients from files, and reads them again when told.
     Raises ConfigurationError for files that cannot be used."""
 
     def __init__(self, files: TlsFiles) -> None:
         self._asks = files.client_authority is not None
+        self._told: list[Callable[[CertificatePem], None]] = []
         self.ends_s = 0.0
         """When the server's own expires, in seconds since 1970."""
-        self._now = self._taken(files)
-        self._served = self._now
+        self.shown = self._taken(files)
+        """What each connection that begins is shown."""
 
-    def credentials(self) -> grpc.ServerCredentials:
-        """What a port is opened with. Each connection that begins is shown what was read last."""
-        # None says that nothing has changed, which the types of grpcio leave out.
-        changed = cast(Callable[[], grpc.ServerCertificateConfiguration], self._changed)
-        return grpc.dynamic_ssl_server_credentials(self._now, changed, self._asks)
+    def on_change(self, told: Callable[[CertificatePem], None]) -> None:
+        """Has `told` called with what is read from now on; where it raises, that is not shown."""
+        self._told.append(told)
 
     def reload(self, files: TlsFiles) -> None:
         """Reads files again. Raises ConfigurationError, and goes on with what was read before."""
@@ -46,27 +51,21 @@ class Certificates:
                 "server.tls.client_ca_file: to ask clients for certificates, or no longer, needs a"
                 " restart"
             )
-        self._now = self._taken(files)
+        shown = self._taken(files)
+        for told in self._told:
+            told(shown)
+        self.shown = shown
 
-    def _taken(self, files: TlsFiles) -> grpc.ServerCertificateConfiguration:
+    def _taken(self, files: TlsFiles) -> CertificatePem:
         from cryptography import x509  # late: takes long, and only who has certificates needs it
 
         read = _read(files)
-        [first, *_] = x509.load_pem_x509_certificates(files.certificate.read_bytes())
+        [first, *_] = x509.load_pem_x509_certificates(read.chain)
         self.ends_s = first.not_valid_after_utc.timestamp()
         return read
 
-    def _changed(self) -> grpc.ServerCertificateConfiguration | None:
-        """What was read since the last connection began; None: nothing. Called by threads of
-        gRPC."""
-        now = self._now
-        if now is self._served:
-            return None
-        self._served = now
-        return now
 
-
-def _read(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
+def _read(files: TlsFiles) -> CertificatePem:
     """Reads a certificate and its key. Raises ConfigurationError that names the file and what is
     wrong with it."""
     contents = []
@@ -104,6 +103,4 @@ def _read(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
             f"TLS certificate {files.certificate} and key {files.key} cannot be used:"
             f" {error.reason}"
         ) from error
-    return grpc.ssl_server_certificate_configuration(
-        [(key, certificate)], authorities[0] if authorities else None
-    )
+    return CertificatePem(certificate, key, authorities[0] if authorities else None)

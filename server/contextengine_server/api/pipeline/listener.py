@@ -7,26 +7,24 @@ import os
 import socket
 import stat
 
-import grpc
-
 from contextengine_server.api.pipeline.auth import AddressInUse, ConfigurationError, split_address
+from contextengine_server.api.pipeline.certificates import Certificates
+from contextengine_server.api.transports.transport import Transport
 
 
-def bind(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
-    """Has the server listen there; the port. Raises ConfigurationError."""
+def bind(transport: Transport, address: str, certificates: Certificates | None) -> int:
+    """Has a transport listen there; the port. Raises ConfigurationError."""
     if address.startswith("unix:"):
         _check_socket_path(address)
     try:
-        if credentials is None:
-            return server.add_insecure_port(address)
-        return server.add_secure_port(address, credentials)
-    except RuntimeError as error:
+        return transport.listen(address, certificates)
+    except (RuntimeError, OSError) as error:
         raise cannot_listen(address) from error
 
 
 def _check_socket_path(address: str) -> None:
-    """gRPC replaces a socket file without asking whose it is: a server that still listens there
-    must not lose it."""
+    """Transports replace a socket file without asking whose it is: a server that still listens
+    there must not lose it."""
     path = address.removeprefix("unix:")
     path = path.removeprefix("//") if path.startswith("//") else path
     try:

@@ -29,6 +29,8 @@ from contextengine_server.api.pipeline.listener import bind
 from contextengine_server.api.pipeline.rpc import Pipeline
 from contextengine_server.api.pipeline.symbols import Symbols
 from contextengine_server.api.pipeline.traffic import Traffic
+from contextengine_server.api.transports.kinds import TRANSPORTS
+from contextengine_server.api.transports.transport import Transport, TransportOptions
 from contextengine_server.fairness.quota import TenantQuotas
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
@@ -45,9 +47,6 @@ CLOSE_GRACE_S = 1.0
 """For replies that are still being written, and for streams of health and reflection, when all
 calls are done."""
 
-MAX_PENDING = 1_000_000
-"""Calls that may wait inside gRPC until the event loop takes them: more than there ever are."""
-
 Hook = Callable[[], Awaitable[object]]
 
 log = get_logger("contextengine.api")
@@ -58,6 +57,8 @@ class ServerOptions(msgspec.Struct, frozen=True):
 
     address: str = "127.0.0.1:50051"
     """HOST:PORT, [V6]:PORT or unix:PATH. Port 0: any that is free."""
+    transport: str = "grpcio"
+    """Which of `TRANSPORTS` carries calls."""
     tls: TlsFiles | None = None
     tokens: tuple[TokenGrant, ...] = ()
     issuers: tuple[IssuerRules, ...] = ()
@@ -162,7 +163,7 @@ class Server:
         self._served = frozenset(servicers)
         self._health = health.aio.HealthServicer()
         self._hooks: list[tuple[str, Hook]] = []
-        self._server: grpc.aio.Server | None = None
+        self._transport: Transport | None = None
         self._drained: asyncio.Task[None] | None = None
         self._revising: asyncio.Task[None] | None = None
 
@@ -170,8 +171,8 @@ class Server:
         """Listens and answers the port, 0 for a Unix socket. Raises ConfigurationError where it
         cannot."""
         options = self._options
-        server = grpc.aio.server(handlers=[self._handlers], options=_channel_options(options))
-        others = cast(grpc.aio.Server, _GenericOnly(server))
+        transport = TRANSPORTS[options.transport](transport_options(options), [self._handlers])
+        others = cast(grpc.aio.Server, _GenericOnly(transport))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, others)
         names = (*contract.services(), health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(  # type: ignore[no-untyped-call]
@@ -179,12 +180,11 @@ class Server:
         )
         for service in contract.services():
             await self.set_serving(service, service in self._served)
-        credentials = self._certificates.credentials() if self._certificates else None
-        port = bind(server, options.address, credentials)
-        await server.start()
+        port = bind(transport, options.address, self._certificates)
+        await transport.start()
         if self._issuers is not None:
             self._issuers.start()
-        self._server = server
+        self._transport = transport
         return 0 if options.address.startswith("unix") else port
 
     @property
@@ -254,8 +254,8 @@ class Server:
             except Exception as error:
                 # One that fails must not keep the others from running.
                 log.error("drain_hook_failed", hook=name, exc_info=error)
-        if close and self._server is not None:
-            await self._server.stop(CLOSE_GRACE_S)
+        if close and self._transport is not None:
+            await self._transport.stop(CLOSE_GRACE_S)
 
 
 def _identity(
@@ -280,17 +280,18 @@ def _identity(
 
 
 class _GenericOnly:
-    """A server that takes generic handlers and forgets registered ones.
+    """A transport as generated functions see a server: it takes generic handlers and forgets
+    registered ones.
 
     grpc.aio waits for each registered method by a future of its own and goes through all of them at
     every call; the generated functions register their methods both ways.
     """
 
-    def __init__(self, server: grpc.aio.Server) -> None:
-        self._server = server
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
-        self._server.add_generic_rpc_handlers(handlers)
+        self._transport.add_generic_rpc_handlers(handlers)
 
     def add_registered_method_handlers(self, service_name: str, method_handlers: object) -> None:
         return None
@@ -324,23 +325,12 @@ def traffic_of(
     return Traffic(limits, sizes, metrics, quotas, pressed)
 
 
-def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:
-    return [
-        ("grpc.max_receive_message_length", _largest(options)),
-        ("grpc.max_send_message_length", -1),
-        ("grpc.max_concurrent_streams", options.max_streams_per_connection),
-        # What is sent before we read stays below the windows of HTTP/2, 64 KiB a call; of a call
-        # that is read as much comes as its message has, whatever the window.
-        ("grpc.http2.bdp_probe", 0),
-        # Ours is the limit that tells a caller when to come back. Beyond these, of 1,000 and 3,000
-        # calls that wait to be taken, gRPC answers a bare CANCELLED, which nobody can tell from his
-        # own.
-        ("grpc.server.max_pending_requests", MAX_PENDING),
-        ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING),
-        # Two servers on one port would each get half of the calls, and neither would know.
-        ("grpc.so_reuseport", 0),
-        ("grpc.keepalive_time_ms", int(options.keepalive_s * 1000)),
-        ("grpc.keepalive_timeout_ms", int(options.keepalive_timeout_s * 1000)),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_ping_interval_without_data_ms", int(options.min_client_ping_s * 1000)),
-    ]
+def transport_options(options: ServerOptions) -> TransportOptions:
+    """What of them is a transport's business."""
+    return TransportOptions(
+        _largest(options),
+        options.max_streams_per_connection,
+        options.keepalive_s,
+        options.keepalive_timeout_s,
+        options.min_client_ping_s,
+    )
