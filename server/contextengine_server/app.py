@@ -40,7 +40,8 @@ from contextengine_server.session.assembly.budget import BudgetDefaults
 from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies
-from contextengine_server.session.sweeper import IdleSweeper, Sweeper
+from contextengine_server.session.sessions import now_ms
+from contextengine_server.session.sweeper import IdleSweeper, Lead, Sweeper
 from contextengine_server.store.kinds import store_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.summarize import (
@@ -56,6 +57,7 @@ from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core
 from contextengine_server.wiring.harnesses import harnesses_of
 from contextengine_server.wiring.limits import quotas_of, retention_sweepers
 from contextengine_server.wiring.memory import bytes_in_flight_of, memory_limit_of
+from contextengine_server.wiring.replicas import exchange_of
 from contextengine_server.wiring.services import services_of
 from contextengine_server.wiring.summarizers import chain_of, longest_summary_s, models_of
 
@@ -122,7 +124,8 @@ async def running(
         finally:
             await warming
         stack.push_async_callback(store.close)
-        clock_ms = clock_ms or store.clock_ms
+        # Servers that share a store go by its clock.
+        clock_ms = clock_ms or (store.clock_ms if kind.shared else now_ms)
         quotas = quotas_of(settings)
         pool = WorkerPool(
             settings.summarizer.workers,
@@ -188,7 +191,7 @@ async def running(
         errands = Errands(harnesses, store.model_leases, clock_ms)
         options = server_options(settings)
         traffic = traffic_of(options, metrics, quotas, lambda: memory.pressed)
-        tenants = Tenants(quotas, store.quotas, traffic)
+        tenants = Tenants(quotas, store.quotas, traffic, core.events)
         await tenants.load()
         services = services_of(
             core, archive, guards, examine, models.names, errands, projector, tenants
@@ -206,14 +209,19 @@ async def running(
         metric_readers.beat(metrics, stack)
         await metric_readers.sample(settings, core, metrics, stack)
         scraped = metric_readers.scrape(settings, metrics, stack)
+        if kind.shared:
+            exchange = exchange_of(core, tenants, process_id)
+            stack.push_async_callback(exchange.stop)
+            await exchange.start()
         port = await server.start()
         grace_s = settings.server.drain_grace.total_seconds()
         stack.push_async_callback(server.drain, grace_s, close=not ends)
         stack.callback(core.events.close)
         background.start()
         indexer.start()
+        lead = Lead(store.leases, process_id)
         for sweeper in sweepers:
-            sweeper.start()
+            sweeper.start(lead)
         metric_readers.export(settings, metrics, stack)
         address = settings.server.address
         if port:

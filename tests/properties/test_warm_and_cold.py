@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
@@ -49,18 +50,23 @@ async def played(
     await server.open()
     try:
         player = Player(server, forgets)
-        heard = await player.play(life)
-        rows: dict[str, object] = {}
-        for ref in dict.fromkeys(player.refs):
-            scope = Scope(TENANT, AGENT, ref.session)
-            rows[ref.session] = (
-                await server.store.head(scope),
-                await server.store.messages(scope, retired=True),
-                await server.store.summaries(scope, retired=True),
-            )
-        return Left(heard, rows)
+        return await left(player, await player.play(life))
     finally:
         await server.close()
+
+
+async def left(player: Player, heard: list[object]) -> Left:
+    """What was heard, and the rows. Commits have names that chance gave them."""
+    rows: dict[str, object] = {}
+    for ref in dict.fromkeys(player.refs):
+        scope, store = Scope(TENANT, AGENT, ref.session), player.server.store
+        head = await store.head(scope)
+        rows[ref.session] = (
+            None if head is None else replace(head, commit_id=b"", ancestors=b""),
+            await store.messages(scope, retired=True),
+            await store.summaries(scope, retired=True),
+        )
+    return Left(heard, rows)
 
 
 def same(one: Left, other: Left) -> None:

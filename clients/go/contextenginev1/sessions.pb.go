@@ -1067,7 +1067,7 @@ type WatchResponse struct {
 	// `context:summary_language_mismatch`, `context:ENGINE_expanded` (a tool of recall answered), `context:integrity`
 	// (Doctor looked at the session), `context:compaction_undone`, `context:summary_remade`, `memory:found`
 	// (facts of the session were found, by kind), `background:started`, `background:ended` (a job, with its kind and its outcome: `done`, `more`, `failed` or `cancelled`),
-	// `engine:assigned`, `engine:failed`, `subagent:prepared`, `subagent:started`, `subagent:rolled_back`,
+	// `engine:assigned`, `engine:failed`, `quota:set`, `subagent:prepared`, `subagent:started`, `subagent:rolled_back`,
 	// `subagent:ended`, `subagent:expired` (of the child; its parent is in the attributes), `watch:gap`. New names are
 	// added.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`

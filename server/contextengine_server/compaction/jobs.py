@@ -233,7 +233,8 @@ class Background:
         engine = (await self._selection.engine_for(scope)).engine
         if await self._store.head(scope) is None:
             return None
-        async with self._sessions.open(scope) as session, session.compaction:
+        sessions = self._sessions
+        async with sessions.open(scope) as session, sessions.compacting(session):
             done = await self._remake.run(
                 Address(scope), engine, most=PASSES, look_for_quotes=False
             )
@@ -256,7 +257,7 @@ class Background:
             available = ReferenceTokens(
                 raw.get("available") or available_of(session, self._budgets)
             )
-            async with session.compaction:
+            async with self._sessions.compacting(session):
                 if everything:
                     await self._memory.catch_up(Address(scope))
                 await self._memory.run(Address(scope), engine, available)
@@ -284,7 +285,7 @@ class Background:
                 return False
             if not asked and blocked(engine, session.state, self._clock_ms()):
                 return False
-            async with session.compaction:
+            async with self._sessions.compacting(session):
                 since = raw.get("generation")
                 if (
                     since is not None

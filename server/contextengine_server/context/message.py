@@ -63,10 +63,6 @@ class ReadKey(msgspec.Struct, frozen=True):
     """Names the file, the command or the address."""
     extent: bytes = b""
     """Names how much of it; empty: all of it."""
-    verb: str = ""
-    """What is done with it, in a word."""
-    called: str = ""
-    """The file, the command, the address or the words, in a short line; empty: there is none."""
 
 
 class Gone(IntEnum):
@@ -110,7 +106,7 @@ class Replacement(msgspec.Struct, frozen=True):
     tail: int = 0
     """Characters that are left of its end."""
     text: str = ""
-    """What the marker begins with, where an operator or an engine says so."""
+    """What the marker begins with, where an operator says so."""
     reader: str = ""
     """The tool of the engine that reads it again, which the marker names; empty: it names none."""
     chars: int = 0

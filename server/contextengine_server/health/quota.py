@@ -15,7 +15,7 @@ import msgspec
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.patterns import glob_matches
-from contextengine_server.session.sweeper import Sweeper
+from contextengine_server.session.sweeper import Lead, Sweeper
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit
 from contextengine_server.store.session_pages import every_session
@@ -61,10 +61,10 @@ class Quotas(Sweeper):
         """Of tenants that are being measured: what is written since that began."""
         self._wake = asyncio.Event()
 
-    def start(self) -> None:
+    def start(self, lead: Lead | None = None) -> None:
         """Begins to measure, and to follow what is written."""
         self._store.observe(self)
-        super().start()
+        super().start(lead)
 
     def committed(self, commit: Commit) -> None:
         """Adds what was written."""

@@ -63,6 +63,7 @@ class Scrub(Sweeper):
     the store. `rate`: messages a second, more than 0."""
 
     topic = "scrub"
+    everywhere = False
     failure = "stored rows were not looked at"
 
     def __init__(

@@ -129,6 +129,7 @@ class ChildSweeper(Sweeper):
     """Expires spawns while the server runs: no host needs to say that their time has passed."""
 
     topic = "children"
+    everywhere = False
     failure = "expiring children failed"
     at_once = True
 

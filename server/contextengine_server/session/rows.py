@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import structlog
 from msgspec.structs import replace
 
 from contextengine_server.context.eviction import CommitSnapshot
@@ -15,10 +16,13 @@ from contextengine_server.context.view import Summary, View
 from contextengine_server.context.work import Work, batches
 from contextengine_server.errors import CorruptRow
 from contextengine_server.slices import let_go
-from contextengine_server.store.rows import Facts, SummaryRow
+from contextengine_server.store.rows import Facts, SessionHead, SummaryRow
+from contextengine_server.telemetry.events import Events
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.damage import as_shown, intact
 from contextengine_server.wire.slots import WireShaper
+
+log = structlog.get_logger("contextengine.sessions")
 
 
 def summary_facts(row: SummaryRow) -> SummaryFacts:
@@ -153,3 +157,22 @@ def facts_by_sequence(view: View) -> Work[dict[int, Facts]]:
             )
         yield
     return facts
+
+
+def tell_damage(
+    events: Events,
+    head: SessionHead,
+    damaged: Sequence[int],
+    summaries: Sequence[Summary] = (),
+) -> None:
+    """Says that rows which were just read are not what their hashes name: messages of these
+    sequences, and some of the summaries."""
+    remade = {summary.remakes for summary in summaries}
+    bad = [one for one in summaries if one.damaged and one.id not in remade]
+    if damaged or bad:
+        ids = [summary.id for summary in bad]
+        scope = head.scope
+        log.error("corrupt_row", session=scope.session, sequences=damaged[:5], summaries=ids[:5])
+        first = min([*damaged, *(summary.first_sequence for summary in bad)])
+        counts = {"rows": len(damaged) + len(bad), "first": first, "summaries": len(bad)}
+        events.emit("session:corrupt_row", *scope, revision=head.revision, counts=counts)

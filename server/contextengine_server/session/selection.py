@@ -271,6 +271,18 @@ class Selection:
         self._stale.add(tenant)
         self._facts.clear()
 
+    async def assigned_elsewhere(self, tenant: str) -> None:
+        """Another server wrote an assignment of the tenant; turns that are under way here end as
+        they began."""
+        if tenant in self._assigned or tenant in self.unassigned:
+            await self.keep_for_turns(tenant)
+            self.forget(tenant)
+
+    async def assigned_unheard(self) -> None:
+        """Others may have written assignments of any tenant."""
+        for tenant in list(self._assigned):
+            await self.assigned_elsewhere(tenant)
+
     def fallback(self) -> Engine:
         """The engine that stands in for one that failed."""
         return self.registry.fallback()

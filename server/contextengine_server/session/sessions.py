@@ -6,6 +6,7 @@ Every change is a `Commit`: prepared from memory, written, and only then applied
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -13,18 +14,18 @@ from secrets import token_bytes
 from typing import Any
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.scope import Scope
-from contextengine_server.context.view import Summary, View
+from contextengine_server.context.view import View
 from contextengine_server.errors import UNCERTAIN, DeadlinePassed, LostRace, StoreDown
 from contextengine_server.fairness.place import PLACE
 from contextengine_server.slices import in_slices, let_go
 from contextengine_server.store.errors import StoreUnavailable, StoreUncertain
+from contextengine_server.store.held_lease import held
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import COMMIT_ID, Commit, SessionHead
+from contextengine_server.store.rows import COMMIT_ID, LINE, Commit, SessionHead
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT, Trace
 from contextengine_server.wire.damage import summary_hash
@@ -34,11 +35,10 @@ from contextengine_server.wire.message import Incoming
 from .address import Address
 from .encoding import Encoding, Encodings
 from .load import load
+from .rows import tell_damage
 from .session import Session, Survey, survey
-from .spans import loaded
+from .spans import commit_span, loaded
 from .state import SessionState
-
-log = structlog.get_logger("contextengine.sessions")
 
 MAX_WAIT_S = 30.0
 """How long a read waits for a revision, whatever the caller's deadline: calls that wait for what
@@ -47,8 +47,16 @@ never comes must not take the place of others."""
 LOOK_AGAIN_S = 1.0
 """How often a read that waits looks whether another process has written."""
 
+COMPACTION = "compaction"
+"""The lease of whoever compacts a session, so that no model is asked twice for one summary."""
+
 MAX_TRIES = 8
 """How often a lost race is tried again before the caller hears of it."""
+
+
+def now_ms() -> int:
+    """This machine's clock, in milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
 
 
 async def count_messages(encoding: Encoding, messages: Sequence[Incoming]) -> None:
@@ -235,7 +243,8 @@ class Sessions(msgspec.Struct, frozen=True):
                 if not waiting and self.waiting.get(scope) is waiting:
                     del self.waiting[scope]
 
-    def _wake(self, scope: Scope) -> None:
+    def wake(self, scope: Scope) -> None:
+        """The session changed, here or on another server: who waits for that looks at it."""
         for change in self.waiting.pop(scope, ()):
             if not change.done():
                 change.set_result(None)
@@ -284,7 +293,7 @@ class Sessions(msgspec.Struct, frozen=True):
                 reached = None if view.base == 0 else reach
                 session.place(head, state, view, summaries, reached, encoding, found)
                 self.cache.grown(session, found.size)
-                self._tell_damage(head, found.damaged, summaries)
+                tell_damage(self.events, head, found.damaged, summaries)
                 return
             head = now
         raise LostRace(
@@ -309,28 +318,11 @@ class Sessions(msgspec.Struct, frozen=True):
         if state.view.reopened > known.revision or changes.head.parent_session:
             return False
         entries = [stored(row) for row in changes.messages]
-        self._tell_damage(head, [entry.sequence for entry in entries if entry.damaged])
+        tell_damage(self.events, head, [entry.sequence for entry in entries if entry.damaged])
         if entries:
             apply(session.view, extend(session.view, entries, session.encoding.shaper))
         session.advance(changes.head, state, entries)
         return session.view.total == changes.head.message_tokens
-
-    def _tell_damage(
-        self, head: SessionHead, damaged: Sequence[int], summaries: Sequence[Summary] = ()
-    ) -> None:
-        """Says that rows which were just read are not what their hashes name: messages of these
-        sequences, and some of the summaries."""
-        remade = {summary.remakes for summary in summaries}
-        bad = [one for one in summaries if one.damaged and one.id not in remade]
-        if damaged or bad:
-            ids = [summary.id for summary in bad]
-            scope = head.scope
-            log.error(
-                "corrupt_row", session=scope.session, sequences=damaged[:5], summaries=ids[:5]
-            )
-            first = min([*damaged, *(summary.first_sequence for summary in bad)])
-            counts = {"rows": len(damaged) + len(bad), "first": first, "summaries": len(bad)}
-            self.events.emit("session:corrupt_row", *scope, revision=head.revision, counts=counts)
 
     # Writing.
 
@@ -340,7 +332,7 @@ class Sessions(msgspec.Struct, frozen=True):
             sealed = [replace(row, content_hash=summary_hash(row)) for row in commit.summaries]
             commit = replace(commit, summaries=sealed)
         trace = CURRENT.get()
-        with _commit_span(trace, commit) if trace.sampled else nullcontext():
+        with commit_span(trace, commit) if trace.sampled else nullcontext():
             try:
                 await self.store.commit(commit)
             except StoreUncertain as error:
@@ -349,7 +341,18 @@ class Sessions(msgspec.Struct, frozen=True):
             except StoreUnavailable as error:
                 raise StoreDown(f"{error}: nothing was changed", retry_after_ms=1000) from error
         if self.waiting:
-            self._wake(commit.head.scope)
+            self.wake(commit.head.scope)
+
+    @asynccontextmanager
+    async def compacting(self, session: Session) -> AsyncIterator[bool]:
+        """Nobody else compacts the session meanwhile, on any server. True: somebody did until now,
+        and memory has what came of it."""
+        waited, leases = session.compaction.locked(), self.store.leases
+        async with session.compaction, held(leases, session.scope, COMPACTION) as elsewhere:
+            if waited or elsewhere:
+                async with session.lock:
+                    await self.fresh(session, session.reach)
+            yield waited or elsewhere
 
     async def lost_race(self, session: Session, tries: int) -> None:
         """Reads the session again after another writer won; gives up after a while."""
@@ -378,14 +381,6 @@ class Sessions(msgspec.Struct, frozen=True):
             updated_ms=max(now, head.updated_ms),
             ended=False,
             commit_id=token_bytes(COMMIT_ID),
-            ancestors=head.line,
+            ancestors=(head.ancestors + head.commit_id)[-LINE:],
             **changed,
         )
-
-
-def _commit_span(trace: Trace, commit: Commit) -> Trace:
-    span = trace.span("commit")
-    span.set("contextengine.commit.revision", commit.head.revision)
-    span.set("contextengine.commit.messages", len(commit.messages))
-    span.set("contextengine.commit.summaries", len(commit.summaries))
-    return span

@@ -8,17 +8,39 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import ClassVar
 
+import msgspec
 import structlog
 
+from contextengine_server.context.scope import Scope
 from contextengine_server.errors import StoreDown
 from contextengine_server.session.address import Address
 from contextengine_server.session.lifecycle import Lifecycle
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.store.errors import StoreUnavailable
-from contextengine_server.store.protocols import Store
+from contextengine_server.store.protocols import Leases, Store
 
 MAX_SWEEP = 100
 """Sessions that are looked at in one go."""
+
+NOBODYS = Scope("", "", "")
+"""What concerns no session."""
+
+
+class Lead(msgspec.Struct, frozen=True):
+    """Which of the servers over one database does what one alone should. `owner` is this one."""
+
+    leases: Leases
+    owner: str
+
+    async def take(self, topic: str, pause_s: float) -> bool:
+        """True where it is this server's, until some time after the next pause."""
+        lease_ms = round(3_000 * pause_s) + 10_000
+        return await self.leases.take(NOBODYS, topic, self.owner, lease_ms)
+
+    async def give_back(self, topic: str) -> None:
+        """Another may do it at once."""
+        with suppress(StoreUnavailable):
+            await self.leases.give_back(NOBODYS, topic, self.owner)
 
 
 class Sweeper(ABC):
@@ -30,12 +52,16 @@ class Sweeper(ABC):
     """What the log says of a sweep that failed. The next one tries again."""
     at_once: ClassVar[bool] = False
     """True: the first sweep comes before the first pause."""
+    everywhere: ClassVar[bool] = True
+    """True: every server does it. False: one of those over a database does it for all."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        self._lead: Lead | None = None
 
-    def start(self) -> None:
-        """Begins to sweep."""
+    def start(self, lead: Lead | None = None) -> None:
+        """Begins to sweep. `lead`: which server does what one alone should; None: this one."""
+        self._lead = None if self.everywhere else lead
         self._task = asyncio.create_task(self._run(), name=self.topic)
 
     async def stop(self) -> None:
@@ -45,6 +71,8 @@ class Sweeper(ABC):
             with suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
+            if self._lead is not None:
+                await self._lead.give_back(self.topic)
 
     @abstractmethod
     async def sweep(self) -> object:
@@ -60,7 +88,8 @@ class Sweeper(ABC):
             await asyncio.sleep(self.pause_s())
         while True:
             try:
-                await self.sweep()
+                if self._lead is None or await self._lead.take(self.topic, self.pause_s()):
+                    await self.sweep()
             except (StoreUnavailable, StoreDown):
                 pass  # the store says so itself, once
             except Exception:
@@ -72,6 +101,7 @@ class IdleSweeper(Sweeper):
     """Ends idle sessions while the server runs."""
 
     topic = "idle"
+    everywhere = False
     failure = "idle sessions were not ended"
 
     def __init__(

@@ -80,6 +80,8 @@ class CachedHeads:
         self.memory = store.memory
         self.chunks = store.chunks
         self.workload = store.workload
+        self.feed = store.feed
+        self.leases = store.leases
 
     async def close(self) -> None:
         """Closes the wrapped store and forgets what it said. Safe twice."""

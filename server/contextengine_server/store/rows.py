@@ -18,7 +18,8 @@ from .charges import Charge
 
 COMMIT_ID = 16
 """Bytes of a commit's name."""
-_LINE = 8 * COMMIT_ID
+LINE = 8 * COMMIT_ID
+"""Bytes of the names that a head keeps of the commits before it."""
 
 
 class SessionHead(msgspec.Struct, frozen=True):
@@ -56,7 +57,8 @@ class SessionHead(msgspec.Struct, frozen=True):
     a database lost its newest commits and went on from before them; a name does not. Empty: an
     earlier version made it."""
     ancestors: bytes = b""
-    """The names of the commits just before it, at most eight, the newest last."""
+    """The names of the commits just before it, the newest last: the last bytes, `LINE` at most, of
+    the line of the head before and its name."""
 
     def same_as(self, other: SessionHead) -> bool:
         """True where both are one state of one life."""
@@ -65,11 +67,6 @@ class SessionHead(msgspec.Struct, frozen=True):
             and self.revision == other.revision
             and self.incarnation == other.incarnation
         )
-
-    @property
-    def line(self) -> bytes:
-        """What are the ancestors of the next commit."""
-        return (self.ancestors + self.commit_id)[-_LINE:]
 
     def grew_from(self, known: SessionHead) -> bool:
         """True where a state is known to be one of those just before this one."""
@@ -262,12 +259,6 @@ class Commit(msgspec.Struct, frozen=True):
     charge: Charge | None = None
     """What the commit reports of a model call: added to what the agent spent. It outlives the
     session."""
-
-    @property
-    def expected_commit(self) -> bytes:
-        """The name of the commit that made the state which this one changes; empty: it has none, or
-        there is none."""
-        return self.head.ancestors[-COMMIT_ID:]
 
 
 class Changes(msgspec.Struct, frozen=True):

@@ -70,6 +70,7 @@ EVENTS = {
         "A job ended. Its `outcome`: `done`, `more` (there is more to do), `failed` or `cancelled`."
     ),
     "engine:assigned": "An operator chose an engine or options.",
+    "quota:set": "The server's owner set or removed what the tenant may hold at once.",
     "engine:failed": "An engine threw or broke a law: at which operation, and how.",
     "subagent:prepared": (
         "A child was made; its parent is in the attributes of this and the following."

@@ -5,7 +5,8 @@ Where more happens than is held, it is the tenant with the most events held that
 noisy tenant pushes nothing of a quiet one out. Who watches is woken by what he watches alone.
 
 A position names the life of this server and a number in it, so that a position of another life is
-known as a gap.
+known as a gap. Where servers share what happens (`share`), events come back with numbers that all
+of them have, and the life is that of what they share.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice, takewhile
 
 import msgspec
@@ -87,6 +89,10 @@ class Events:
         self._lost = 0
         """As `_Held.lost`, for the tenants of which nothing is held."""
         self._next = 1
+        self._unsaid: list[Event] | None = None
+        """What is to be told to all servers before it is held here; None: this is the only one."""
+        self._forgot = False
+        """True where more was to be told than could be kept."""
         self._waiters: dict[str, dict[asyncio.Future[int], Watched]] = {}
         """By tenant. Who waits is told the number behind which there is something for him."""
         self._closed = False
@@ -101,20 +107,21 @@ class Events:
         revision: int = 0,
         counts: dict[str, int] | None = None,
         attributes: dict[str, str] | None = None,
+        told: tuple[int, int] | None = None,
     ) -> None:
-        """Adds an event."""
+        """Adds an event. `told`: the number and the time that it has, where it was told to all
+        servers and is held now."""
+        number, time_ms = (self._next, self._clock_ms()) if told is None else told
         event = Event(
-            self._next,
-            name,
-            self._clock_ms(),
-            tenant,
-            agent,
-            session,
-            revision,
-            counts or {},
-            attributes or {},
+            number, name, time_ms, tenant, agent, session, revision, counts or {}, attributes or {}
         )
-        self._next += 1
+        if self._unsaid is not None and told is None:
+            if len(self._unsaid) < self._capacity:
+                self._unsaid.append(event)
+            else:
+                self._forgot = True
+            return
+        self._next = number + 1
         held = self._held.get(tenant)
         if held is None:
             held = self._held[tenant] = _Held(self._lost)
@@ -125,6 +132,34 @@ class Events:
         for waiter, watched in self._waiters.get(tenant, {}).items():
             if watched.wants(event) and not waiter.done():
                 waiter.set_result(event.number - 1)
+
+    def share(self, life: str, number: int) -> None:
+        """From now on events are kept for `unsaid`, and held once they come back (`emit` with
+        `told`), with the numbers of a life that others share. What is up to this number is not
+        held."""
+        self.life, self._unsaid = life, []
+        self.lose(number)
+
+    @contextmanager
+    def unsaid(self) -> Iterator[tuple[list[Event], bool]]:
+        """What is to be told, and whether there was more. Where that fails it is kept."""
+        assert self._unsaid is not None
+        events, forgot = self._unsaid, self._forgot
+        self._unsaid, self._forgot = [], False
+        try:
+            yield events, forgot
+        except BaseException:
+            self._unsaid, self._forgot = [*events, *self._unsaid], forgot or self._forgot
+            raise
+
+    def lose(self, number: int) -> None:
+        """Up to this number events may be missing, of whomever: nothing before it is held."""
+        self._held.clear()
+        self._count, self._lost, self._next = 0, number, number + 1
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(self._lost - 1)
 
     def _let_go(self) -> None:
         """Of the tenants with the most events the oldest, an eighth of all at once: so what this
@@ -154,6 +189,8 @@ class Events:
         if not resume:
             return self._follow(watched, self._next - 1)
         number = self._number_in(resume)
+        if self._unsaid is not None and number is not None and number >= self._next:
+            return self._follow(watched, number)  # another server was told of it earlier
         if number is None or number >= self._next:
             return self._follow(watched, self._lost_of(watched.tenant), missed=True)
         return self._follow(watched, number)
@@ -188,7 +225,7 @@ class Events:
             if number >= (self._lost if held is None else held.newest):
                 if self._closed:
                     return
-                number = await self._wait(watched)
+                number = max(number, await self._wait(watched))
 
     def close(self) -> None:
         """Ends every watch once it has seen what there is."""

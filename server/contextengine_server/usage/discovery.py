@@ -12,7 +12,6 @@ from .deferral import DeferralRules, OfferedTool
 _K1, _B = 1.2, 0.75
 """Of BM25, as Comis has them."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
 def find(rules: DeferralRules, tools: Sequence[OfferedTool], query: str) -> Sequence[OfferedTool]:
@@ -68,11 +67,4 @@ def _ranked(
 
 
 def _words(text: str) -> list[str]:
-    """Its words; of scripts that are written without spaces each two signs that are neighbours."""
-    words: list[str] = []
-    for word in _WORD.findall(text):
-        if _UNSPACED.match(word) and len(word) > 1:
-            words += [word[at : at + 2] for at in range(len(word) - 1)]
-        else:
-            words.append(word.lower())
-    return words
+    return [word.lower() for word in _WORD.findall(text)]

@@ -157,11 +157,9 @@ def _marker(text: str, how: Replacement, sequence: int) -> str:
     back = f"expand sequence {sequence}{reader} to read " if sequence else "the caller has "
     match how.why:
         case Gone.SUPERSEDED:
-            said = "the same was read again,"
-            if how.text:
-                said = f"{_line(how.tool)} {how.text} -- use {how.reader} to recover;"
             return (
-                f"{said} see sequence {how.by}; {chars} characters are left out here; {back}them]"
+                f"the same was read again, see sequence {how.by}; {chars} characters are left out"
+                f" here; {back}them]"
             )
         case Gone.OLD_IMAGE:
             return f"it is old; {back}it]"

@@ -54,8 +54,6 @@ _ERROR = re.compile(
 )
 MIN_SAME_CHARS = 200
 """From so many characters on equal results are told by one of them, as in Hermes."""
-_VERBS = {"file": "read", "exec": "run", "fetch": "fetch", "search": "search", "find": "search"}
-MAX_CALLED_CHARS = 120
 MAX_ARGUMENT_BYTES = 65_536
 """No read needs longer arguments."""
 
@@ -80,16 +78,14 @@ def read_key(tool: str, arguments_json: bytes) -> ReadKey | None:
     if name in EDITORS and arguments.pop("command", None) != "view":
         return None
     if kind == "find":
-        return ReadKey(_digest(name, arguments), verb=_VERBS[kind])
+        return ReadKey(_digest(name, arguments))
     target = next((key for key in _TARGETS[kind] if arguments.get(key)), None)
     if target is None:
         return None
     what = _normal(kind, arguments.pop(target))
-    verb, called = _VERBS[kind], _line(what)
     if kind in ("exec", "search"):  # where it runs, and how, is all of what it reads
-        return ReadKey(_digest(kind, what, arguments), verb=verb, called=called)
-    extent = _digest(arguments) if arguments else b""
-    return ReadKey(_digest(kind, what), extent, verb, called)
+        return ReadKey(_digest(kind, what, arguments))
+    return ReadKey(_digest(kind, what), _digest(arguments) if arguments else b"")
 
 
 def call_key(tool: str, arguments_json: bytes) -> bytes:
@@ -150,13 +146,6 @@ def _normal(kind: str, target: Any) -> Any:
     if kind == "search":
         return " ".join(target.lower().split())
     return target.strip().rstrip("/") if kind == "fetch" else target.strip()
-
-
-def _line(target: Any) -> str:
-    """What is read, in a short line."""
-    text = " ".join(map(str, target)) if isinstance(target, list) else str(target)
-    line = " ".join(text[: 2 * MAX_CALLED_CHARS].split())
-    return line if len(line) <= MAX_CALLED_CHARS else f"{line[: MAX_CALLED_CHARS - 1]}…"
 
 
 def _digest(*values: Any) -> bytes:

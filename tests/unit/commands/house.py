@@ -188,6 +188,7 @@ class Server:
             TenantQuotas(),
             self.store.quotas,
             Traffic(Limits(), ByteLimits(1 << 30, 1 << 30, 1 << 20), Metrics()),
+            core.events,
         )
         self.engines = engines_commands(core, self.examine, ["cheap"], self.tenants)
         self.project = project_command(core)

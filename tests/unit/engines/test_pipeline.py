@@ -157,45 +157,14 @@ def test_no_user_message_or_few_turns_change_nothing() -> None:
 
 def test_a_result_is_evicted_once_it_is_old_and_was_read_again() -> None:
     one = Session(eviction_min_age=3)
-    first = one.call("file_read", 400, path="src/app.ts")
-    again = one.call("read", 400, path="./src/app.ts")
+    first = one.call("read", 400, path="a")
+    one.call("file_read", 400, path="./a")
     one.fill(3, 10)
     assert one.short() == {}  # no tick yet
     one.fill(1, 6_000)
     one.fill(1, 10)
     assert list(one.short()) == [first]
-    assert one.short()[first].startswith(
-        "[superseded: file_read result for src/app.ts superseded by later read -- use"
-        f" session_search to recover; see sequence {again}; "
-    )
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "words"),
-    [
-        ("bash", {"command": "npm test"}, "bash result for npm test superseded by later run"),
-        ("shell", {"command": ["ls", "-l"]}, "shell result for ls -l superseded by later run"),
-        (
-            "web_fetch",
-            {"url": "https://a.org/x/"},
-            "result for https://a.org/x superseded by later",
-        ),
-        ("WebSearch", {"query": "Big  cats"}, "result for big cats superseded by later search"),
-        ("grep", {"pattern": "x"}, "grep result superseded by later search"),
-        ("bash", {"command": "a\n" * 300}, "…"),
-    ],
-)
-def test_a_marker_says_what_it_stands_for(tool: str, arguments: Any, words: str) -> None:
-    one = Session(eviction_min_age=3)
-    first = one.call(tool, 400, **arguments)
-    one.call(tool, 400, **arguments)
-    one.fill(3, 10)
-    one.fill(1, 6_000)
-    one.fill(1, 10)
-    marker = one.short()[first]
-    assert words in marker
-    assert " -- use session_search to recover; see sequence " in marker
-    assert "\n" not in marker
+    assert one.short()[first].startswith("[superseded: ")
 
 
 @pytest.mark.parametrize(

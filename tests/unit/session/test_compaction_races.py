@@ -3,17 +3,22 @@ reshapes the history has it planned again or refused."""
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 
 import pytest
 
+from contextengine_server.commands.compaction.compact import CompactDone
 from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.compaction.proposal import EXPIRES_MS, ProposalOutcome
 from contextengine_server.compaction.request import DEFERRED, HELD
 from contextengine_server.context.plan import Summarized
-from contextengine_server.errors import LostRace
-from contextengine_server.session.sessions import MAX_TRIES
+from contextengine_server.errors import LostRace, SessionNotFound
+from contextengine_server.session.address import Ref
+from contextengine_server.session.sessions import COMPACTION, MAX_TRIES
+from contextengine_server.store import held_lease
 from tests.unit.commands.house import (
+    AGENT,
     S1,
     TENANT,
     Meanwhile,
@@ -81,13 +86,20 @@ async def late(other: Server) -> None:
     await other.context.ingest.run(TENANT, S1, incoming(result("c1", "late", "late")), None)
 
 
+def lose_the_lease(server: Server) -> None:
+    """Whoever compacts was paused for longer than its lease."""
+    server.store.rows.leases.clear()
+
+
 async def undo(other: Server) -> None:
     """A compaction and its undo: the generation is what it was."""
+    lose_the_lease(other)
     await other.compact(4_000)
     await other.compact(undo_to_generation=0)
 
 
 async def compact(other: Server) -> None:
+    lose_the_lease(other)
     await other.compact(4_000)
 
 
@@ -104,6 +116,44 @@ async def test_what_reshapes_the_history_has_it_planned_again(
     assert all(before[1] < after[0] for before, after in pairwise(covered))
     await same_as_cold(server, other)
     await same_as_cold(other, server)
+
+
+async def test_two_servers_ask_a_model_once(session: None, server: Server, other: Server) -> None:
+    """Who comes while another server compacts waits, and takes what that made for its own."""
+    joined: list[asyncio.Task[CompactDone]] = []
+
+    async def join() -> None:
+        joined.append(asyncio.create_task(other.compact(4_000)))
+        await asyncio.sleep(0.05)
+        assert not joined[0].done()
+
+    server.summarizer.meanwhile = [join]
+    first = await server.compact(4_000)
+    async with asyncio.timeout(30):
+        second = await joined[0]
+    assert other.summarizer.asked == []
+    assert first.done.summaries
+    made = [row.id for row in first.done.summaries]
+    assert [row.id for row in second.done.summaries] == made == await live(server)
+    assert second.generation == first.generation
+    await same_as_cold(other, server)
+
+
+async def test_who_compacts_keeps_the_lease_and_gives_it_back(
+    session: None, server: Server, other: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_lease, "LEASE_MS", 60)
+
+    async def long() -> None:
+        await asyncio.sleep(0.3)
+        assert not await other.store.leases.take(scope(), COMPACTION, "other", 10)
+
+    server.summarizer.meanwhile = [long]
+    await server.compact(4_000)
+    assert server.store.rows.leases == {}
+    with pytest.raises(SessionNotFound):
+        await server.compact(ref=Ref(AGENT, "nobody"))
+    assert server.store.rows.leases == {}
 
 
 async def test_a_session_rewound_under_its_summary(

@@ -15,7 +15,7 @@ from contextengine_server.session import children as child_sessions
 from contextengine_server.session import sweeper as sweeper_module
 from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.children import ChildSweeper
-from contextengine_server.session.sweeper import IdleSweeper
+from contextengine_server.session.sweeper import IdleSweeper, Lead, Sweeper
 from contextengine_server.store.rows import Spawn
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, scope
@@ -372,3 +372,59 @@ async def test_a_session_is_ended_when_nobody_writes_to_it(server: Server) -> No
         assert not (await server.head()).ended
     await sweeping
     assert (await server.head()).ended
+
+
+# One server of several.
+
+
+async def test_one_server_sweeps_for_all(server: Server, other: Server) -> None:
+    swept: list[str] = []
+
+    class Counted(IdleSweeper):
+        def __init__(self, server: Server, name: str) -> None:
+            super().__init__(server.core.sessions, server.store, server.core.lifecycle, 1_000)
+            self.name = name
+
+        async def sweep(self) -> None:
+            swept.append(self.name)
+
+        def pause_s(self) -> float:
+            return 0.01
+
+    sweepers = [Counted(server, "one"), Counted(other, "two")]
+    for sweeper, one in zip(sweepers, (server, other), strict=True):
+        sweeper.start(Lead(one.store.leases, sweeper.name))
+
+    async def often() -> bool:
+        return len(swept) > 5
+
+    await eventually(often)
+    assert set(swept) == {"one"}
+    await sweepers[0].stop()
+    swept.clear()
+    await eventually(often)
+    assert set(swept) == {"two"}, "the other goes on at once where the first ends in good order"
+    await sweepers[1].stop()
+
+
+async def test_what_every_server_must_do_each_does(server: Server) -> None:
+    class Own(Sweeper):
+        topic, failure, at_once = "own", "failed", True
+        swept = 0
+
+        async def sweep(self) -> None:
+            self.swept += 1
+
+        def pause_s(self) -> float:
+            return 0.01
+
+    sweepers = [Own(), Own()]
+    for name, sweeper in zip("ab", sweepers, strict=True):
+        sweeper.start(Lead(server.store.leases, name))
+
+    async def both() -> bool:
+        return all(sweeper.swept > 1 for sweeper in sweepers)
+
+    await eventually(both)
+    for sweeper in sweepers:
+        await sweeper.stop()

@@ -137,8 +137,6 @@ CATALOGUE = [
     OfferedTool("mcp__git__blame", "Says who wrote each line of a file.", "git", 1, 1),
     OfferedTool("mcp__mail__sendMessage", "Sends a letter to somebody.", "mail", 1, 2),
     OfferedTool("mcp__cal__add_event", "Adds an appointment.", "cal", 1, 3),
-    OfferedTool("mcp__mail__fa_xin", "发送一封电子邮件给某人。", "youxiang", 1, 4),
-    OfferedTool("mcp__map__route", "查询两地之间的路线。", "map", 1, 5),
 ]
 
 
@@ -154,9 +152,6 @@ CATALOGUE = [
         ("who wrote this line?", ["blame"]),
         ("send a message", ["sendMessage"]),
         ("appointment", ["add_event"]),
-        ("发邮件", ["fa_xin"]),
-        ("怎么查路线?", ["route"]),
-        ("天气预报", []),
         ("weather", []),
         ("???", []),
         ("select:", []),

@@ -193,11 +193,11 @@ class Compact(msgspec.Struct, frozen=True):
     ) -> bytes:
         """Compacts here. A call that comes while another compacts takes what that made for its
         own."""
-        joining, factor = session.compaction.locked(), session.state.model.factor
+        factor = session.state.model.factor
         before = await self._next_request(address.scope, engine, wanted)
         generation = session.require().generation
         tokens = ReferenceTokens(session.view.view_tokens())
-        async with session.compaction:
+        async with self.sessions.compacting(session) as joining:
             known = await self._known(address.scope, call.request) if joining else None
             if known is not None:
                 return known
@@ -234,7 +234,7 @@ class Compact(msgspec.Struct, frozen=True):
         """Makes summaries again, in place."""
         factor = session.state.model.factor
         before = await self._next_request(address.scope, engine, wanted)
-        async with session.compaction:
+        async with self.sessions.compacting(session):
             known = await self._known(address.scope, call.request)
             if known is not None:
                 return known
@@ -280,7 +280,7 @@ class Compact(msgspec.Struct, frozen=True):
         with self.compactor.asking(session.scope, engine):
             # A list may hold what is far behind.
             reach = None if call.live is not None else engine.reach(cell(wanted.available))
-        async with session.compaction:
+        async with self.sessions.compacting(session):
             with trace.span("compact") as span, under(span):
                 proposal = await self.proposals.propose(address, engine, wanted, reach)
                 describe(span, proposal.done)

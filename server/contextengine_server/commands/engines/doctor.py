@@ -82,7 +82,8 @@ class Doctor(msgspec.Struct, frozen=True):
         """Makes summaries again that stood in for better ones, and those that quote private
         reasoning."""
         engine = (await self.selection.engine_for(address.scope)).engine
-        async with self.sessions.open(address.scope) as session, session.compaction:
+        sessions = self.sessions
+        async with sessions.open(address.scope) as session, sessions.compacting(session):
             await self.remake.run(address, engine, force=True)
         left = {issue.kind for issue in (await self.integrity.examine(address)).issues}
         for issue in issues:

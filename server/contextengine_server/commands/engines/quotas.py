@@ -13,6 +13,7 @@ from contextengine_server.fairness.quota import KINDS, Quota, TenantQuotas
 from contextengine_server.fairness.usage import TenantUse, Uses
 from contextengine_server.health.checks import OK, WARNING, Check
 from contextengine_server.store.protocols import TenantRows
+from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.logs import get_logger
 
 MAX_STORED = 10_000
@@ -37,9 +38,9 @@ class TenantStanding(msgspec.Struct, frozen=True):
 class Tenants:
     """What is stored of quotas, and in force. Belongs to one event loop."""
 
-    def __init__(self, quotas: TenantQuotas, rows: TenantRows, uses: Uses) -> None:
+    def __init__(self, quotas: TenantQuotas, rows: TenantRows, uses: Uses, events: Events) -> None:
         self.uses = uses
-        self._quotas, self._rows = quotas, rows
+        self._quotas, self._rows, self._events = quotas, rows, events
         self._changing = asyncio.Lock()
 
     async def load(self) -> None:
@@ -85,6 +86,7 @@ class Tenants:
                 rows[tenant] = quota
             await self._rows.put(tenant, b"" if quota is None else msgspec.json.encode(quota))
             self._quotas.replace(rows)
+            self._events.emit("quota:set", tenant)
 
 
 def use_check(standings: Sequence[TenantStanding]) -> Check:

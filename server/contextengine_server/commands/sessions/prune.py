@@ -145,6 +145,7 @@ class Pruner(Sweeper):
     """Prunes while the server runs."""
 
     topic = "retention"
+    everywhere = False
     failure = "sessions were not pruned"
 
     def __init__(self, prune: Prune, interval_s: float, *, dry_run: bool) -> None:

@@ -135,7 +135,8 @@ class AfterTurn(msgspec.Struct, frozen=True):
             with suppress(StoreUnavailable):
                 queued = await self.queue.add(scope, available, turn.cause, uncounted=more)
             return TurnDone(written, queued, wait_ms if queued else 0)
-        async with self.sessions.open(scope) as session, session.compaction:
+        sessions = self.sessions
+        async with sessions.open(scope) as session, sessions.compacting(session):
             wanted = CompactionRequest(available, to_threshold=True, uncounted=more, passes=PASSES)
             with CURRENT.get().span("compact") as span, under(span):
                 describe(span, await self.compactor.compact(address, engine, wanted))

@@ -30,7 +30,7 @@ def evict(scene: Scene, decided: Decisions) -> Decisions:
             continue
         by = _superseded(scene.view, one, newest.sequence, offloaded)
         if by:
-            found[place] = Replacement(one.part, by=by, tool=one.tool, text=_what(one))
+            found[place] = Replacement(one.part, by=by)
         elif one.pictured or (is_picture(one.tool) and at < looked):
             found[place] = Replacement(one.part, Gone.OLD_IMAGE)
         elif one.failed:
@@ -42,15 +42,6 @@ def evict(scene: Scene, decided: Decisions) -> Decisions:
             for part in picture.entry.traits.images:
                 found[sequence, part] = Replacement(part, Gone.OLD_IMAGE)
     return found
-
-
-def _what(one: Observation) -> str:
-    """What is left out, in the words of Comis's documents."""
-    key = one.key
-    if key is None:
-        return ""
-    of = f" for {key.called}" if key.called else ""
-    return f"result{of} superseded by later {key.verb}"
 
 
 def _superseded(view: View, one: Observation, newest: int, offloaded: set[int]) -> int:

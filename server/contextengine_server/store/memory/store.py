@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.commits import check
+from contextengine_server.store.local import LocalFeed, LocalLeases
 from contextengine_server.store.protocols import (
     AgentMemory,
     Answering,
     Chunks,
+    Feed,
     Guards,
+    Leases,
     ModelLeases,
     Observer,
     SearchIndex,
@@ -53,6 +56,8 @@ class MemoryStore(MemoryReads, MemoryDebts):
         self.memory: AgentMemory = MemoryAgentFacts(self._tables)
         self.chunks: Chunks = MemoryChunks(self._tables)
         self.workload: Workloads = MemoryWorkloads(self._tables)
+        self.feed: Feed = LocalFeed(self._rows.feed)
+        self.leases: Leases = LocalLeases(self._rows.leases)
 
     async def commit(self, commit: Commit) -> None:
         """Writes one change. Raises RevisionConflict, DuplicateHostIds, DuplicateRequest,

@@ -9,6 +9,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.agent_facts import AgentFact
 from contextengine_server.store.charges import Spent
 from contextengine_server.store.chunks import Chunk, ChunkShelf
+from contextengine_server.store.local import FeedRows
 from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.rows import (
     Assignment,
@@ -137,6 +138,8 @@ class Tables:
         """By agent, then by id."""
         self.chunks: dict[Scope, dict[ChunkShelf, dict[str, Chunk]]] = {}
         self.passages = Passages()
+        self.feed = FeedRows()
+        self.leases: dict[tuple[Scope, str], tuple[str, float]] = {}
 
     def head(self, scope: Scope) -> SessionHead | None:
         """Where a session stands; None where it is not there."""

@@ -23,6 +23,7 @@ from contextengine_server.store.search import SearchIndex
 from .chunks import Chunks
 from .ledger import SpendLedger
 from .memory import AgentMemory
+from .replicas import Feed, Leases
 from .sessions import (
     Answering,
     Assignments,
@@ -55,10 +56,12 @@ __all__ = [
     "Commits",
     "Connection",
     "Debts",
+    "Feed",
     "Guards",
     "Heads",
     "JobLeases",
     "JobQueue",
+    "Leases",
     "Listing",
     "Messages",
     "ModelLeases",
@@ -101,3 +104,5 @@ class Store(
     memory: AgentMemory
     chunks: Chunks
     workload: Workloads
+    feed: Feed
+    leases: Leases

@@ -20,7 +20,6 @@ from contextengine_server.store.chunks import Chunk, ChunkShelf
 from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.rows import (
     Assignment,
-    Commit,
     Costs,
     Debt,
     MessageRow,
@@ -75,9 +74,6 @@ def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 head_values = _getter(HEAD)
 updated_values = _getter(UPDATED)
-expected_values: Callable[[Commit], tuple[Any, ...]] = attrgetter(
-    "head.incarnation", "expected_revision", "expected_commit"
-)
 message_values = _getter(MESSAGE)
 reply_values = _getter(REPLY)
 debt_values = _getter(DEBT)

@@ -16,11 +16,14 @@ from typing import TypeVar
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.commits import check
 from contextengine_server.store.errors import StoreRefused, StoreUnavailable
+from contextengine_server.store.local import LocalFeed, LocalLeases
 from contextengine_server.store.protocols import (
     AgentMemory,
     Answering,
     Chunks,
+    Feed,
     Guards,
+    Leases,
     ModelLeases,
     Observer,
     Spawns,
@@ -134,6 +137,8 @@ class SqliteStore(SqliteListings, SqliteDebts):
         self.ledger: SpendLedger = SqliteLedger(self._read)
         self.memory: AgentMemory = SqliteAgentFacts(self._read, self._write)
         self.chunks: Chunks = SqliteChunks(self._read, self._write)
+        self.feed: Feed = LocalFeed()
+        self.leases: Leases = LocalLeases()
         self.workload: Workloads = SqliteWorkloads(self._read, self._queued)
 
     # Life

@@ -18,9 +18,8 @@ import structlog
 
 from contextengine_server.fairness.turns import FairQueue
 from contextengine_server.store.errors import StoreUnavailable
-from contextengine_server.store.rows import Commit
+from contextengine_server.store.rows import COMMIT_ID, Commit
 from contextengine_server.store.sql.columns import (
-    expected_values,
     message_values,
     updated_values,
 )
@@ -213,7 +212,8 @@ def _append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
     rows: list[tuple[Any, ...]] = []
     for change in changes:
         head = change.head
-        heads.append(updated_values(head) + head.scope + expected_values(change))
+        expected = head.incarnation, change.expected_revision, head.ancestors[-COMMIT_ID:]
+        heads.append(updated_values(head) + head.scope + expected)
         for row in change.messages:
             rows.append(head.scope + message_values(row))
     if _at_once(db, update_heads, heads) != len(heads):

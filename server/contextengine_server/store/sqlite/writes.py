@@ -24,6 +24,7 @@ from contextengine_server.store.errors import (
     StoreError,
 )
 from contextengine_server.store.rows import (
+    COMMIT_ID,
     Assignment,
     Commit,
     Debt,
@@ -34,7 +35,6 @@ from contextengine_server.store.rows import (
 from contextengine_server.store.sql.columns import (
     REPLY,
     debt_values,
-    expected_values,
     head_values,
     message_values,
     named,
@@ -116,7 +116,8 @@ def _advance(db: sqlite3.Connection, change: Commit) -> None:
     """Brings the head from the expected revision to the next."""
     head, expected = change.head, change.expected_revision
     if expected:
-        row = updated_values(head) + head.scope + expected_values(change)
+        row = updated_values(head) + head.scope
+        row += head.incarnation, expected, head.ancestors[-COMMIT_ID:]
         if db.execute(SQL.heads.update, row).rowcount:
             return
     else:

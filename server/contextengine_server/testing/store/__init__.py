@@ -28,9 +28,10 @@ from .model_leases import ModelLeaseCases
 from .quotas import QuotaCases
 from .reads import ReadCases
 from .search import SearchCases
+from .servers.replicas import ReplicaCases
+from .servers.writers import WriterCases
 from .spawns import SpawnCases
 from .workload import WorkloadCases
-from .writers import WriterCases
 
 __all__ = ["Reopen", "StoreCase", "StoreSuite"]
 
@@ -53,6 +54,7 @@ class StoreSuite(
     MemoryCases,
     ChunkCases,
     WorkloadCases,
+    ReplicaCases,
     IndexCases,
     SearchCases,
 ):

@@ -13,7 +13,14 @@ from msgspec.structs import replace
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import StoreError
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit, Facts, MessageRow, SessionHead, StoredReply
+from contextengine_server.store.rows import (
+    LINE,
+    Commit,
+    Facts,
+    MessageRow,
+    SessionHead,
+    StoredReply,
+)
 
 from .case import StoreCase
 from .model import ModelSession, StoreModel
@@ -103,7 +110,7 @@ def prepared(model: StoreModel, scope: Scope, op: dict[str, Any], time: int) -> 
         ended=bool(time % 3 == 0),
         state=b"state %d" % time,
         commit_id=b"commit %09d" % time,
-        ancestors=was.line,
+        ancestors=(was.ancestors + was.commit_id)[-LINE:],
         incarnation="a stranger" if op["stranger"] and session else was.incarnation,
     )
     notes = session.live_summaries() if session else []

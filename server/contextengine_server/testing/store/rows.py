@@ -12,6 +12,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
     COMMIT_ID,
+    LINE,
     Commit,
     Debt,
     MessageRow,
@@ -78,7 +79,7 @@ class Pen:
             revision=revision,
             last_sequence=max([last, *(row.sequence for row in new)]),
             commit_id=token_bytes(COMMIT_ID),
-            ancestors=self.head.line,
+            ancestors=(self.head.ancestors + self.head.commit_id)[-LINE:],
             **{"updated_ms": self.head.updated_ms + 1, **(head or {})},
         )
         return Commit(

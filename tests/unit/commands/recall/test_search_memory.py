@@ -99,7 +99,8 @@ async def test_a_session_that_is_not_there_and_a_child_may_not_ask(rows: Rows) -
     head = await server.head()
     state = SessionState.decode(head.state)
     child = {"state": type(state)(depth=1).encode(), "revision": head.revision + 1}
-    named = {"commit_id": b"c" * len(head.commit_id), "ancestors": head.line}
-    await server.store.commit(Commit(replace(head, **child, **named), head.revision))
+    await server.store.commit(
+        Commit(replace(head, ancestors=head.commit_id, **child), head.revision)
+    )
     with pytest.raises(PermissionDenied):
         await search(server, "mode")

@@ -847,7 +847,7 @@ export type WatchResponse = Message<"contextengine.v1.WatchResponse"> & {
    * `context:summary_language_mismatch`, `context:ENGINE_expanded` (a tool of recall answered), `context:integrity`
    * (Doctor looked at the session), `context:compaction_undone`, `context:summary_remade`, `memory:found`
    * (facts of the session were found, by kind), `background:started`, `background:ended` (a job, with its kind and its outcome: `done`, `more`, `failed` or `cancelled`),
-   * `engine:assigned`, `engine:failed`, `subagent:prepared`, `subagent:started`, `subagent:rolled_back`,
+   * `engine:assigned`, `engine:failed`, `quota:set`, `subagent:prepared`, `subagent:started`, `subagent:rolled_back`,
    * `subagent:ended`, `subagent:expired` (of the child; its parent is in the attributes), `watch:gap`. New names are
    * added.
    *

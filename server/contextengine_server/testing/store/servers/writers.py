@@ -31,8 +31,8 @@ from contextengine_server.store.rows import (
     StoredReply,
 )
 
-from .case import StoreCase
-from .rows import SCOPE, Pen, debt, message, summary
+from ..case import StoreCase
+from ..rows import SCOPE, Pen, debt, message, summary
 
 JOB = ModelJob("acme", "j1", "digest", "main", "s1", 10, 1_000, work=b"work")
 SPAWN = Spawn(
