@@ -34,6 +34,7 @@ type settings struct {
 	keepalive         time.Duration
 	retryFor          time.Duration
 	noFallback        bool
+	breaker           bool
 	maxQueuedMessages int
 	maxQueuedBytes    int
 	spillFile         string
@@ -79,6 +80,10 @@ func WithKeepalive(every time.Duration) Option { return func(s *settings) { s.ke
 // when it went, never beyond a deadline. 0: they are not.
 func WithRetryFor(patience time.Duration) Option { return func(s *settings) { s.retryFor = patience } }
 
+// WithBreaker waits for a service that is dead or hung once: each further call waits 50 ms at most for it and fails as that one
+// did, until the service answers a question that goes on beside them (grpc.health.v1).
+func WithBreaker() Option { return func(s *settings) { s.breaker = true } }
+
 // WithoutFallback makes session handles fail while the service is away.
 func WithoutFallback() Option { return func(s *settings) { s.noFallback = true } }
 
@@ -116,6 +121,7 @@ type Client struct {
 	conn     *grpc.ClientConn
 	queue    *queue
 	absence  absence
+	breaker  breaker
 }
 
 // New makes a client. It connects at the first call.

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -23,8 +24,16 @@ func (c *Client) unary(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
+	if method == health.Health_Check_FullMethodName {
+		return invoke(c.outgoing(ctx), method, request, reply, conn, options...)
+	}
 	ctx, cancel := c.deadline(ctx, nameOf(method))
 	defer cancel()
+	if c.settings.breaker {
+		if err := c.breaker.away(ctx, c.serves); err != nil {
+			return err
+		}
+	}
 	ready := withIDs(request)
 	made := attempts{sent: time.Now(), absence: &c.absence}
 	if !sentOnce[nameOf(method)] {
@@ -34,10 +43,12 @@ func (c *Client) unary(
 		err := c.refine(invoke(c.outgoing(ctx), method, ready, reply, conn, options...), ready)
 		if err == nil {
 			c.absence.end()
+			c.breaker.answered()
 			return nil
 		}
 		pause, again := made.pause(ctx, err)
 		if !again {
+			c.breaker.failed(err)
 			return err
 		}
 		select {

@@ -265,3 +265,19 @@ func (o object) more(text []byte) object {
 	}
 	return o
 }
+
+// with is the object with the members of a JSON object in place of its own of the same name.
+func (o object) with(text []byte) object {
+	for _, given := range (object{}).more(text) {
+		found := false
+		for i := range o {
+			if o[i].key == given.key {
+				o[i].value, found = given.value, true
+			}
+		}
+		if !found {
+			o = append(o, given)
+		}
+	}
+	return o
+}

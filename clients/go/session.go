@@ -49,8 +49,8 @@ func (a *Assembly) Fits() bool { return a.Response.Outcome == pb.AssembleRespons
 // Session is a handle on one session of an agent. It remembers its last assembly, so that replies carry only what is new.
 //
 // While the service is away, Assemble answers a context made by the client, marked Degraded; what is written waits and is
-// sent before the next call; Ingest, IngestBatch, AfterTurn and ReportUsage then answer an empty reply. Requests need no
-// session: the handle sets it, on a copy.
+// sent before the next call; Ingest, IngestBatch, AfterTurn and ReportUsage then answer an empty reply. Each of these calls may
+// choose for itself, by Bearing and Failing. Requests need no session: the handle sets it, on a copy.
 type Session struct {
 	client *Client
 	ref    *pb.SessionRef
@@ -71,16 +71,22 @@ func (s *Session) Pending() int { return s.client.queue.count(s.ref) }
 func (s *Session) Flush(ctx context.Context) error { return s.client.flush(ctx, s.ref) }
 
 // Assemble answers the whole context for one model call. It stores `ingest` first.
-func (s *Session) Assemble(ctx context.Context, request *pb.AssembleRequest) (*Assembly, error) {
-	return s.assemble(ctx, request, true)
+func (s *Session) Assemble(
+	ctx context.Context, request *pb.AssembleRequest, options ...CallOption,
+) (*Assembly, error) {
+	return s.assemble(ctx, request, true, bearingOf(options))
 }
 
 // AssembleWhole is Assemble that asks for the whole list again.
-func (s *Session) AssembleWhole(ctx context.Context, request *pb.AssembleRequest) (*Assembly, error) {
-	return s.assemble(ctx, request, false)
+func (s *Session) AssembleWhole(
+	ctx context.Context, request *pb.AssembleRequest, options ...CallOption,
+) (*Assembly, error) {
+	return s.assemble(ctx, request, false, bearingOf(options))
 }
 
-func (s *Session) assemble(ctx context.Context, request *pb.AssembleRequest, delta bool) (*Assembly, error) {
+func (s *Session) assemble(
+	ctx context.Context, request *pb.AssembleRequest, delta bool, how bearing,
+) (*Assembly, error) {
 	ctx, cancel := s.client.deadline(ctx, "ContextEngine.Assemble")
 	defer cancel()
 	request = withIDs(orNew(request)).(*pb.AssembleRequest)
@@ -96,7 +102,7 @@ func (s *Session) assemble(ctx context.Context, request *pb.AssembleRequest, del
 	}
 	reply, err := behind(ctx, s, func() (*pb.AssembleResponse, error) { return s.client.ContextEngine.Assemble(ctx, request) })
 	if err != nil {
-		return s.bearAssemble(request, err)
+		return s.bearAssemble(request, err, how)
 	}
 	reused, total := int(reply.GetCache().GetReusedCount()), int(reply.GetCache().GetTotalCount())
 	s.mu.Lock()
@@ -149,7 +155,9 @@ func (a *Assembly) projection() *pb.ProjectResponse {
 }
 
 // Ingest stores one message durably. The same id with other content is ErrMessageConflict.
-func (s *Session) Ingest(ctx context.Context, request *pb.IngestRequest) (*pb.IngestResponse, error) {
+func (s *Session) Ingest(
+	ctx context.Context, request *pb.IngestRequest, options ...CallOption,
+) (*pb.IngestResponse, error) {
 	request = shallow(orNew(request))
 	request.Session = s.ref
 	request = withIDs(request).(*pb.IngestRequest)
@@ -157,32 +165,38 @@ func (s *Session) Ingest(ctx context.Context, request *pb.IngestRequest) (*pb.In
 	if request.Message != nil {
 		entry.Messages = []*pb.Message{request.Message}
 	}
-	return write(ctx, s, "ContextEngine.Ingest", entry, func(ctx context.Context) (*pb.IngestResponse, error) {
+	return write(ctx, s, bearingOf(options), "ContextEngine.Ingest", entry, func(ctx context.Context) (*pb.IngestResponse, error) {
 		return s.client.ContextEngine.Ingest(ctx, request)
 	})
 }
 
 // IngestBatch stores messages durably, all or none.
-func (s *Session) IngestBatch(ctx context.Context, request *pb.IngestBatchRequest) (*pb.IngestBatchResponse, error) {
+func (s *Session) IngestBatch(
+	ctx context.Context, request *pb.IngestBatchRequest, options ...CallOption,
+) (*pb.IngestBatchResponse, error) {
 	request = withIDs(orNew(request)).(*pb.IngestBatchRequest)
 	request.Session = s.ref
 	entry := &pb.AfterTurnRequest{Session: s.ref, Messages: request.Messages, RequestId: request.RequestId}
-	return write(ctx, s, "ContextEngine.IngestBatch", entry, func(ctx context.Context) (*pb.IngestBatchResponse, error) {
+	return write(ctx, s, bearingOf(options), "ContextEngine.IngestBatch", entry, func(ctx context.Context) (*pb.IngestBatchResponse, error) {
 		return s.client.ContextEngine.IngestBatch(ctx, request)
 	})
 }
 
 // AfterTurn says that a turn is over and hands over what it added. Conflicts are listed and stop nothing.
-func (s *Session) AfterTurn(ctx context.Context, request *pb.AfterTurnRequest) (*pb.AfterTurnResponse, error) {
+func (s *Session) AfterTurn(
+	ctx context.Context, request *pb.AfterTurnRequest, options ...CallOption,
+) (*pb.AfterTurnResponse, error) {
 	request = withIDs(orNew(request)).(*pb.AfterTurnRequest)
 	request.Session = s.ref
-	return write(ctx, s, "ContextEngine.AfterTurn", request, func(ctx context.Context) (*pb.AfterTurnResponse, error) {
+	return write(ctx, s, bearingOf(options), "ContextEngine.AfterTurn", request, func(ctx context.Context) (*pb.AfterTurnResponse, error) {
 		return s.client.ContextEngine.AfterTurn(ctx, request)
 	})
 }
 
 // ReportUsage says what the provider billed for an assembly, or that it refused one for its length.
-func (s *Session) ReportUsage(ctx context.Context, request *pb.ReportUsageRequest) (*pb.ReportUsageResponse, error) {
+func (s *Session) ReportUsage(
+	ctx context.Context, request *pb.ReportUsageRequest, options ...CallOption,
+) (*pb.ReportUsageResponse, error) {
 	ctx, cancel := s.client.deadline(ctx, "ContextEngine.ReportUsage")
 	defer cancel()
 	request = shallow(orNew(request))
@@ -190,7 +204,7 @@ func (s *Session) ReportUsage(ctx context.Context, request *pb.ReportUsageReques
 	reply, err := behind(ctx, s, func() (*pb.ReportUsageResponse, error) {
 		return s.client.ContextEngine.ReportUsage(ctx, request)
 	})
-	if err != nil && s.bears(err) != nil {
+	if err != nil && s.bears(err, bearingOf(options)) != nil {
 		return &pb.ReportUsageResponse{}, nil
 	}
 	return reply, err
@@ -261,16 +275,20 @@ func (s *Session) forget(err error) {
 }
 
 // bears is the error where the handle bears it. Nil: it must be raised.
-func (s *Session) bears(err error) *Error {
-	if s.client.queue == nil {
+func (s *Session) bears(err error, how bearing) *Error {
+	wanted := s.client.queue != nil
+	if how.fallback != nil {
+		wanted = *how.fallback
+	}
+	if !wanted {
 		return nil
 	}
 	return borne(err)
 }
 
 // bearAssemble is the context without the service. It answers the error where that is not borne.
-func (s *Session) bearAssemble(request *pb.AssembleRequest, err error) (*Assembly, error) {
-	cause := s.bears(err)
+func (s *Session) bearAssemble(request *pb.AssembleRequest, err error, how bearing) (*Assembly, error) {
+	cause := s.bears(err, how)
 	if cause == nil {
 		return nil, err
 	}
@@ -278,7 +296,9 @@ func (s *Session) bearAssemble(request *pb.AssembleRequest, err error) (*Assembl
 	if degraded.Reason == "" {
 		degraded.Reason = CodeName(cause.Code)
 	}
-	if len(request.Ingest) > 0 {
+	if s.client.queue == nil {
+		degraded.Unqueued = len(request.Ingest)
+	} else if len(request.Ingest) > 0 {
 		entry := &pb.AfterTurnRequest{Session: s.ref, Messages: request.Ingest, RequestId: request.RequestId}
 		setID(&entry.RequestId)
 		if err := s.client.queue.add(entry); errors.Is(err, ErrQueueFull) {
@@ -294,7 +314,13 @@ func (s *Session) bearAssemble(request *pb.AssembleRequest, err error) (*Assembl
 	if s.last != nil {
 		held, last = s.last.Items, s.last.Response
 	}
-	response := MakeUp(request, held, last, s.later)
+	shown := request
+	if how.given {
+		// What is ingested stands in the host's list already.
+		shown = shallow(request)
+		shown.Ingest, shown.Live = nil, &pb.LiveList{Messages: how.list}
+	}
+	response := MakeUp(shown, held, last, s.later)
 	s.handed(request.Ingest)
 	return &Assembly{Items: response.Items, Response: response, Degraded: degraded}, nil
 }
@@ -311,12 +337,15 @@ func (s *Session) handed(messages []*pb.Message) {
 func write[R any, P interface {
 	*R
 	proto.Message
-}](ctx context.Context, s *Session, name string, entry *pb.AfterTurnRequest, call func(context.Context) (P, error)) (P, error) {
+}](
+	ctx context.Context, s *Session, how bearing, name string, entry *pb.AfterTurnRequest,
+	call func(context.Context) (P, error),
+) (P, error) {
 	ctx, cancel := s.client.deadline(ctx, name)
 	defer cancel()
 	reply, err := behind(ctx, s, func() (P, error) { return call(ctx) })
 	if err != nil {
-		if s.bears(err) == nil {
+		if s.bears(err, how) == nil || s.client.queue == nil {
 			return nil, err
 		}
 		setID(&entry.RequestId)

@@ -29,6 +29,7 @@ type asked struct {
 		Token             string
 		Insecure          bool
 		Fallback          *bool
+		Breaker           bool
 		MaxQueuedMessages int    `json:"max_queued_messages"`
 		MaxQueuedBytes    int    `json:"max_queued_bytes"`
 		SpillFile         string `json:"spill_file"`
@@ -44,6 +45,8 @@ type asked struct {
 	Method   string
 	Request  []byte
 	Delta    *bool
+	Fallback *bool
+	Host     [][]byte `json:"host_messages"`
 	Messages [][]byte
 	Held     [][]byte
 	Last     []byte
@@ -138,7 +141,11 @@ func (d *driver) answer(ctx context.Context, a asked) (answer, error) {
 		if a.Delta != nil && !*a.Delta {
 			assemble = d.handle(a).AssembleWhole
 		}
-		context, err := assemble(ctx, request)
+		options := a.options()
+		if a.Host != nil {
+			options = append(options, contextengine.HostMessages(decoded[pb.Message](a.Host)...))
+		}
+		context, err := assemble(ctx, request, options...)
 		if err != nil {
 			return nil, err
 		}
@@ -256,6 +263,9 @@ func (d *driver) connect(a asked) error {
 	if s.Fallback != nil && !*s.Fallback {
 		options = append(options, contextengine.WithoutFallback())
 	}
+	if s.Breaker {
+		options = append(options, contextengine.WithBreaker())
+	}
 	if s.MaxQueuedMessages > 0 {
 		options = append(options, contextengine.WithQueueLimits(s.MaxQueuedMessages, s.MaxQueuedBytes))
 	}
@@ -292,25 +302,72 @@ func (d *driver) call(ctx context.Context, a asked) (answer, error) {
 	return answer{"response": written(reply)}, nil
 }
 
+// options are those of a call of a handle.
+func (a asked) options() []contextengine.CallOption {
+	switch {
+	case a.Fallback == nil:
+		return nil
+	case *a.Fallback:
+		return []contextengine.CallOption{contextengine.Bearing()}
+	}
+	return []contextengine.CallOption{contextengine.Failing()}
+}
+
 func (d *driver) session(ctx context.Context, a asked) (answer, error) {
 	session := d.handle(a)
 	switch a.Method {
 	case "ingest":
-		return through(ctx, a, &pb.IngestRequest{}, session.Ingest)
+		return borne(ctx, a, &pb.IngestRequest{}, session.Ingest)
 	case "ingest_batch":
-		return through(ctx, a, &pb.IngestBatchRequest{}, session.IngestBatch)
+		return borne(ctx, a, &pb.IngestBatchRequest{}, session.IngestBatch)
 	case "after_turn":
-		return through(ctx, a, &pb.AfterTurnRequest{}, session.AfterTurn)
+		return borne(ctx, a, &pb.AfterTurnRequest{}, session.AfterTurn)
 	case "report_usage":
-		return through(ctx, a, &pb.ReportUsageRequest{}, session.ReportUsage)
+		return borne(ctx, a, &pb.ReportUsageRequest{}, session.ReportUsage)
+	case "bootstrap":
+		return through(ctx, a, &pb.BootstrapRequest{}, session.Bootstrap)
 	case "compact":
 		return through(ctx, a, &pb.CompactRequest{}, session.Compact)
-	case "reset":
-		return through(ctx, a, &pb.ResetSessionRequest{}, session.Reset)
+	case "should_compact":
+		return through(ctx, a, &pb.ShouldCompactRequest{}, session.ShouldCompact)
+	case "commit_compaction":
+		return through(ctx, a, &pb.CommitCompactionRequest{}, session.CommitCompaction)
+	case "maintain":
+		return through(ctx, a, &pb.MaintainRequest{}, session.Maintain)
 	case "record_host_change":
 		return through(ctx, a, &pb.RecordHostChangeRequest{}, session.RecordHostChange)
+	case "update_model":
+		return through(ctx, a, &pb.UpdateModelRequest{}, session.UpdateModel)
+	case "status":
+		return through(ctx, a, &pb.GetStatusRequest{}, session.Status)
+	case "list_tools":
+		return through(ctx, a, &pb.ListToolsRequest{}, session.ListTools)
+	case "call_tool":
+		return through(ctx, a, &pb.CallToolRequest{}, session.CallTool)
+	case "prepare_subagent":
+		return through(ctx, a, &pb.PrepareSubagentSpawnRequest{}, session.PrepareSubagent)
+	case "rollback_subagent":
+		request := &pb.RollbackSubagentSpawnRequest{}
+		read(a.Request, request)
+		return responded(session.RollbackSubagent(ctx, request.SpawnToken))
+	case "end_as_subagent":
+		return through(ctx, a, &pb.EndSubagentRequest{}, session.EndAsSubagent)
+	case "reset":
+		return through(ctx, a, &pb.ResetSessionRequest{}, session.Reset)
+	case "end":
+		return through(ctx, a, &pb.EndSessionRequest{}, session.End)
+	case "dispose":
+		return responded(session.Dispose(ctx))
 	}
 	return nil, fmt.Errorf("unknown method %q", a.Method)
+}
+
+// borne is through of a call that chooses what it does while the service is away.
+func borne[Q, R proto.Message](
+	ctx context.Context, a asked, request Q, call func(context.Context, Q, ...contextengine.CallOption) (R, error),
+) (answer, error) {
+	read(a.Request, request)
+	return responded(call(ctx, request, a.options()...))
 }
 
 func through[Q, R proto.Message](ctx context.Context, a asked, request Q, call func(context.Context, Q) (R, error)) (answer, error) {
@@ -319,28 +376,34 @@ func through[Q, R proto.Message](ctx context.Context, a asked, request Q, call f
 }
 
 func format(a asked) (answer, error) {
-	openAI := a.Format == contextengine.OpenAIChat
 	if a.Out == nil {
 		var request struct {
 			System   json.RawMessage
 			Messages []json.RawMessage
+			Input    []json.RawMessage
 		}
 		if err := json.Unmarshal([]byte(a.In), &request); err != nil {
 			return nil, err
 		}
 		var messages []*pb.Message
 		var err error
-		if openAI {
+		switch a.Format {
+		case contextengine.OpenAIChat:
 			messages, err = contextengine.FromOpenAI(request.Messages)
-		} else {
+		case contextengine.OpenAIResponses:
+			messages, err = contextengine.FromResponses(request.Input)
+		default:
 			messages, err = contextengine.FromAnthropic(request.Messages, request.System)
 		}
 		return answer{"messages": encoded(messages)}, err
 	}
 	messages := decoded[pb.Message](a.Out)
 	var made any = contextengine.ToAnthropic(messages)
-	if openAI {
+	switch a.Format {
+	case contextengine.OpenAIChat:
 		made = answer{"messages": contextengine.ToOpenAI(messages)}
+	case contextengine.OpenAIResponses:
+		made = answer{"input": contextengine.ToResponses(messages)}
 	}
 	text, err := json.Marshal(made)
 	return answer{"json": string(text)}, err
