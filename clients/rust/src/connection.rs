@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -17,6 +17,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
 use crate::attempts::{Absence, Attempts};
+use crate::breaker::{Breaker, HEALTH, PROBE, is_there};
 use crate::error::{Error, ErrorKind};
 use crate::rpc::{Method, Rpc};
 use crate::settings::Metadata;
@@ -36,6 +37,8 @@ pub(crate) struct Connection {
     max_message_bytes: usize,
     retry_for: Duration,
     absence: Absence,
+    /// None: each call waits for the service by itself.
+    breaker: Option<Arc<Breaker>>,
 }
 
 impl Connection {
@@ -46,9 +49,11 @@ impl Connection {
         timeouts: HashMap<String, Option<Duration>>,
         max_message_bytes: usize,
         retry_for: Duration,
+        has_breaker: bool,
     ) -> Self {
         let (channel, absence) = (OnceLock::new(), Absence::default());
-        Self { endpoint, channel, authorization, metadata, timeouts, max_message_bytes, retry_for, absence }
+        let breaker = has_breaker.then(Arc::default);
+        Self { endpoint, channel, authorization, metadata, timeouts, max_message_bytes, retry_for, absence, breaker }
     }
 
     /// The deadline of a call that begins now.
@@ -60,12 +65,38 @@ impl Connection {
     /// One request whose ids are set, one reply.
     pub(crate) async fn unary<R: Rpc>(&self, request: &R, deadline: Deadline) -> Result<R::Reply, Error> {
         let message = self.encoded(request)?;
+        if let Some(breaker) = &self.breaker
+            && let Some(away) = breaker.away(|| self.question()).await
+        {
+            return Err(away);
+        }
         let once = || async {
             let request = self.request(tokio_stream::once(message.clone()), deadline);
             let path = PathAndQuery::from_static(R::METHOD.path);
             Ok(self.grpc().await?.client_streaming(request, path, Encoded).await?.into_inner())
         };
-        decoded(self.attempts(R::METHOD, deadline, || true, once).await?)
+        let done = self.attempts(R::METHOD, deadline, || true, once).await;
+        if let Some(breaker) = &self.breaker {
+            match &done {
+                Ok(_) => breaker.answered(),
+                Err(error) => breaker.failed(error),
+            }
+        }
+        decoded(done?)
+    }
+
+    /// Asks whether the server serves.
+    fn question(&self) -> impl Future<Output = bool> + Send + use<> {
+        let deadline = Some(Instant::now() + PROBE);
+        let request = self.request(tokio_stream::once(Bytes::new()), deadline);
+        let grpc = self.grpc();
+        async move {
+            let asked = async {
+                let reply = grpc.await?.client_streaming(request, PathAndQuery::from_static(HEALTH), Encoded).await?;
+                Ok(reply.into_inner())
+            };
+            is_there(within(deadline, asked).await)
+        }
     }
 
     /// One request, many replies.
@@ -134,13 +165,15 @@ impl Connection {
         request
     }
 
-    async fn grpc(&self) -> Result<Grpc<Channel>, Error> {
+    fn grpc(&self) -> impl Future<Output = Result<Grpc<Channel>, Error>> + Send + use<> {
         let channel = self.channel.get_or_init(|| self.endpoint.connect_lazy()).clone();
         let mut grpc = Grpc::new(channel)
             .max_decoding_message_size(self.max_message_bytes)
             .max_encoding_message_size(self.max_message_bytes);
-        grpc.ready().await.map_err(|error| Error::new(Code::Unavailable, "", error.to_string()))?;
-        Ok(grpc)
+        async move {
+            grpc.ready().await.map_err(|error| Error::new(Code::Unavailable, "", error.to_string()))?;
+            Ok(grpc)
+        }
     }
 
     /// A message as it travels. An error where it is too large to.

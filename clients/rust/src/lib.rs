@@ -3,6 +3,7 @@
 mod assembly;
 mod atoms;
 mod attempts;
+mod breaker;
 mod client;
 mod connection;
 mod costs;

@@ -19,14 +19,16 @@ use crate::types::*;
 ///
 /// While the service is away, [`assemble`](Self::assemble) answers a context made by the client, marked `degraded`; what is
 /// written waits and is sent before the next call; [`ingest`](Self::ingest), [`ingest_batch`](Self::ingest_batch),
-/// [`after_turn`](Self::after_turn) and [`report_usage`](Self::report_usage) then answer an empty reply. Requests need no
-/// session: the handle sets it. A call whose future is dropped is not borne: for deadlines use
+/// [`after_turn`](Self::after_turn) and [`report_usage`](Self::report_usage) then answer an empty reply. Each of these calls may
+/// choose for itself, by [`bearing`](Self::bearing) and [`failing`](Self::failing). Requests need no session: the handle sets it. A call whose future is dropped is not borne: for deadlines use
 /// [`Builder::timeout`](crate::Builder::timeout).
 #[derive(Clone)]
 pub struct Session {
     client: Client,
     session: Arc<SessionRef>,
     state: Arc<Mutex<State>>,
+    /// What its calls do while the service is away. None: as the client does.
+    fallback: Option<bool>,
 }
 
 #[derive(Default)]
@@ -49,7 +51,21 @@ impl State {
 
 impl Session {
     pub(crate) fn new(client: Client, session: SessionRef) -> Self {
-        Self { client, session: Arc::new(session), state: Arc::default() }
+        Self { client, session: Arc::new(session), state: Arc::default(), fallback: None }
+    }
+
+    /// The same session, whose calls bear that the service is away although the client does not: `session.bearing().assemble(…)`.
+    /// Without a queue nothing of them is queued, and writes fail all the same.
+    #[must_use]
+    pub fn bearing(&self) -> Self {
+        Self { fallback: Some(true), ..self.clone() }
+    }
+
+    /// The same session, whose calls fail while the service is away although the client bears it: `session.failing().ingest(…)`.
+    /// Nothing of them is queued.
+    #[must_use]
+    pub fn failing(&self) -> Self {
+        Self { fallback: Some(false), ..self.clone() }
     }
 
     /// What names the session in every call.
@@ -73,12 +89,19 @@ impl Session {
     /// [`DeltaMismatch`](ErrorKind::DeltaMismatch); the next call then gets everything.
     pub async fn assemble(&self, request: AssembleRequest) -> Result<Assembly, Error> {
         let held = self.state().held.clone();
-        self.assembled(request, held).await
+        self.assembled(request, held, None).await
+    }
+
+    /// [`assemble`](Self::assemble) beside the host's own list, for the degraded case alone: while the service is away the context
+    /// is made of it, so that a handle that has seen nothing yet does not answer an empty one. It is not sent.
+    pub async fn assemble_beside(&self, request: AssembleRequest, host: &[Message]) -> Result<Assembly, Error> {
+        let held = self.state().held.clone();
+        self.assembled(request, held, Some(host)).await
     }
 
     /// [`assemble`](Self::assemble) that asks for the whole list again.
     pub async fn assemble_whole(&self, request: AssembleRequest) -> Result<Assembly, Error> {
-        self.assembled(request, None).await
+        self.assembled(request, None, None).await
     }
 
     /// Assembles and projects for Codex in one call. Give the turn's `prompt`, and in `projection` the binding of the last
@@ -192,6 +215,30 @@ impl Session {
         self.client.call(request).await
     }
 
+    /// Prepares the context of a child of this session before it starts. What waits is sent first: a fork is to show it.
+    pub async fn prepare_subagent(
+        &self,
+        mut request: PrepareSubagentSpawnRequest,
+    ) -> Result<PrepareSubagentSpawnResponse, Error> {
+        request.parent = Some(self.session().clone());
+        self.behind(request).await
+    }
+
+    /// Takes a preparation of this session back. Safe twice and after expiry.
+    pub async fn rollback_subagent(
+        &self,
+        spawn_token: impl Into<String>,
+    ) -> Result<RollbackSubagentSpawnResponse, Error> {
+        let (spawn_token, parent) = (spawn_token.into(), Some(self.session().clone()));
+        self.client.call(RollbackSubagentSpawnRequest { spawn_token, parent }).await
+    }
+
+    /// Says that this session, a child, ended. An unknown child is no error.
+    pub async fn end_as_subagent(&self, mut request: EndSubagentRequest) -> Result<EndSubagentResponse, Error> {
+        request.child = Some(self.session().clone());
+        self.client.call(request).await
+    }
+
     /// Streams the session's rows as they are stored: the session, its messages in order, its summaries.
     pub async fn export(&self, mut request: ExportRequest) -> Result<Replies<ExportResponse>, Error> {
         request.session = Some(self.session().clone());
@@ -213,7 +260,12 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn assembled(&self, mut request: AssembleRequest, held: Option<Assembly>) -> Result<Assembly, Error> {
+    async fn assembled(
+        &self,
+        mut request: AssembleRequest,
+        held: Option<Assembly>,
+        host: Option<&[Message]>,
+    ) -> Result<Assembly, Error> {
         let deadline = self.deadline::<AssembleRequest>();
         request.session = Some(self.session().clone());
         request.set_ids();
@@ -223,7 +275,7 @@ impl Session {
             request.known_epoch = projection.map_or_else(String::new, |projection| projection.epoch.clone());
         }
         let reply = match self.sent(&request, deadline).await {
-            Err(error) if self.bears(&error) => return self.bear_assemble(request, error).await,
+            Err(error) if self.bears(&error) => return self.bear_assemble(request, error, host).await,
             reply => reply?,
         };
         let whole = Assembly::extend(held.as_ref().map_or(&[], |held| &held.items), reply);
@@ -237,9 +289,14 @@ impl Session {
     }
 
     /// The context without the service.
-    async fn bear_assemble(&self, request: AssembleRequest, error: Error) -> Result<Assembly, Error> {
-        let mut unqueued = 0;
-        if !request.ingest.is_empty() {
+    async fn bear_assemble(
+        &self,
+        mut request: AssembleRequest,
+        error: Error,
+        host: Option<&[Message]>,
+    ) -> Result<Assembly, Error> {
+        let mut unqueued = if self.client.falls_back() { 0 } else { request.ingest.len() };
+        if unqueued == 0 && !request.ingest.is_empty() {
             let entry = AfterTurnRequest {
                 messages: request.ingest.clone(),
                 request_id: request.request_id.clone(),
@@ -253,8 +310,15 @@ impl Session {
         let mut state = self.state();
         let last = state.last.as_ref();
         let held = last.map_or(&[][..], |last| &last.items);
+        let mut ingest = Vec::new();
+        if let Some(host) = host {
+            // What is ingested stands in the host's list already.
+            ingest = std::mem::take(&mut request.ingest);
+            request.live = Some(LiveList { messages: host.to_vec(), ..Default::default() });
+        }
         let response = make_up(&request, held, last.map(|last| &*last.response), &state.later);
-        state.hand_over(request.ingest);
+        ingest.append(&mut request.ingest);
+        state.hand_over(ingest);
         let degraded = Degraded { reason: error.reason_or_code().to_owned(), error, unqueued };
         Ok(Assembly::made_up(response, degraded))
     }
@@ -271,7 +335,7 @@ impl Session {
         let entry = entry(request);
         let new = entry.messages[old_messages(&entry)..].to_vec();
         let reply = match sent {
-            Err(error) if self.bears(&error) => {
+            Err(error) if self.bears(&error) && self.client.falls_back() => {
                 self.add(entry).await?;
                 R::Reply::default()
             }
@@ -305,7 +369,7 @@ impl Session {
     }
 
     fn bears(&self, error: &Error) -> bool {
-        self.client.falls_back() && error.is_borne()
+        self.fallback.unwrap_or(self.client.falls_back()) && error.is_borne()
     }
 
     /// Drops what the session was, after a change.

@@ -45,6 +45,7 @@ pub struct Builder {
     keepalive: Duration,
     retry_for: Duration,
     fallback: bool,
+    breaker: bool,
     max_queued_messages: usize,
     max_queued_bytes: usize,
     spill_file: Option<PathBuf>,
@@ -64,6 +65,7 @@ impl Builder {
             keepalive: DEFAULT_KEEPALIVE,
             retry_for: DEFAULT_RETRY_FOR,
             fallback: true,
+            breaker: false,
             max_queued_messages: queue::MAX_MESSAGES,
             max_queued_bytes: queue::MAX_BYTES,
             spill_file: None,
@@ -138,6 +140,13 @@ impl Builder {
         self
     }
 
+    /// Whether a service that is dead or hung is waited for once: each further call waits 50 ms at most for it and fails as that
+    /// one did, until the service answers a question that goes on beside them (grpc.health.v1). Off where it is not set.
+    pub fn breaker(mut self, breaker: bool) -> Self {
+        self.breaker = breaker;
+        self
+    }
+
     /// Sets how many messages may wait for the service to come back.
     pub fn max_queued_messages(mut self, messages: usize) -> Self {
         self.max_queued_messages = messages;
@@ -180,8 +189,15 @@ impl Builder {
         } else {
             None
         };
-        let (limit, retry_for) = (self.max_message_bytes, self.retry_for);
-        let connection = Connection::new(endpoint, authorization, self.metadata, self.timeouts, limit, retry_for);
+        let connection = Connection::new(
+            endpoint,
+            authorization,
+            self.metadata,
+            self.timeouts,
+            self.max_message_bytes,
+            self.retry_for,
+            self.breaker,
+        );
         Ok(Client::from_parts(connection, queue))
     }
 

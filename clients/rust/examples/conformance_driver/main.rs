@@ -9,7 +9,10 @@ use std::io::{BufRead, Write};
 use std::str::FromStr;
 use std::time::Duration;
 
-use contextengine::formats::{ANTHROPIC_MESSAGES, RawValue, from_anthropic, from_openai, to_anthropic, to_openai};
+use contextengine::formats::{
+    ANTHROPIC_MESSAGES, OPENAI_RESPONSES, RawValue, from_anthropic, from_openai, from_responses, to_anthropic,
+    to_openai, to_responses,
+};
 use contextengine::types::*;
 use contextengine::{Client, Session, fallback, new_id, text_of_bytes, user};
 use opentelemetry::Context;
@@ -54,9 +57,10 @@ impl Driver {
             }
             "session" => self.session(asked).await,
             "assemble" => {
-                let (session, request) = (self.handle(&asked)?, read(&asked.request)?);
-                let assembly = match asked.delta {
-                    Some(false) => session.assemble_whole(request).await?,
+                let (session, request) = (self.choosing(&asked)?, read(&asked.request)?);
+                let assembly = match (asked.delta, &asked.host_messages) {
+                    (Some(false), _) => session.assemble_whole(request).await?,
+                    (_, Some(host)) => session.assemble_beside(request, &decoded(host)?).await?,
                     _ => session.assemble(request).await?,
                 };
                 let degraded =
@@ -147,6 +151,7 @@ impl Driver {
         if settings.insecure {
             builder = builder.insecure();
         }
+        builder = builder.breaker(settings.breaker);
         if let Some(messages) = settings.max_queued_messages {
             builder = builder.max_queued_messages(messages);
         }
@@ -171,20 +176,46 @@ impl Driver {
         Ok(self.handles.entry((agent, id)).or_insert(made).clone())
     }
 
+    /// The handle, with what a call of it does while the service is away.
+    fn choosing(&mut self, asked: &Asked) -> Result<Session, Failure> {
+        let session = self.handle(asked)?;
+        Ok(match asked.fallback {
+            None => session,
+            Some(true) => session.bearing(),
+            Some(false) => session.failing(),
+        })
+    }
+
     async fn call(&self, asked: Asked) -> Answer {
         let request = protocol::bytes(&asked.request)?;
         rpcs::call(self.client()?, &asked.rpc, &request).await
     }
 
     async fn session(&mut self, asked: Asked) -> Answer {
-        let session = self.handle(&asked)?;
+        let session = self.choosing(&asked)?;
         let request = asked.request.as_str();
         match asked.method.as_str() {
             "ingest" => responded(session.ingest(read(request)?).await),
             "ingest_batch" => responded(session.ingest_batch(read(request)?).await),
             "after_turn" => responded(session.after_turn(read(request)?).await),
             "report_usage" => responded(session.report_usage(read(request)?).await),
+            "bootstrap" => responded(session.call(read::<BootstrapRequest>(request)?).await),
             "compact" => responded(session.compact(read(request)?).await),
+            "should_compact" => responded(session.call(read::<ShouldCompactRequest>(request)?).await),
+            "commit_compaction" => responded(session.call(read::<CommitCompactionRequest>(request)?).await),
+            "maintain" => responded(session.call(read::<MaintainRequest>(request)?).await),
+            "update_model" => responded(session.call(read::<UpdateModelRequest>(request)?).await),
+            "status" => responded(session.call(read::<GetStatusRequest>(request)?).await),
+            "list_tools" => responded(session.call(read::<ListToolsRequest>(request)?).await),
+            "call_tool" => responded(session.call(read::<CallToolRequest>(request)?).await),
+            "prepare_subagent" => responded(session.prepare_subagent(read(request)?).await),
+            "rollback_subagent" => {
+                let given: RollbackSubagentSpawnRequest = read(request)?;
+                responded(session.rollback_subagent(given.spawn_token).await)
+            }
+            "end_as_subagent" => responded(session.end_as_subagent(read(request)?).await),
+            "end" => responded(session.end(read(request)?).await),
+            "dispose" => responded(session.call(read::<DisposeSessionRequest>(request)?).await),
             "reset" => responded(session.reset(read(request)?).await),
             "record_host_change" => responded(session.record_host_change(read(request)?).await),
             method => Err(format!("unknown method {method}").into()),
@@ -202,32 +233,41 @@ fn span_of(parent: &str, state: &str) -> Result<SpanContext, Failure> {
     Ok(SpanContext::new(TraceId::from_hex(trace)?, SpanId::from_hex(span)?, flags, true, state))
 }
 
-#[derive(Deserialize)]
+/// A request that says a conversation, in the members of its format.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
 struct Conversation {
+    #[serde(skip_serializing)]
     system: Option<Box<RawValue>>,
-    messages: Vec<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Vec<Box<RawValue>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Vec<Box<RawValue>>>,
 }
 
 fn format(asked: &Asked) -> Answer {
-    let is_anthropic = asked.format == ANTHROPIC_MESSAGES;
+    let name = asked.format.as_str();
     if let Some(out) = &asked.out {
         let messages = decoded::<Message>(out)?;
-        let json = if is_anthropic {
-            serde_json::to_string(&to_anthropic(&messages))?
-        } else {
-            #[derive(Serialize)]
-            struct Request {
-                messages: Vec<Box<RawValue>>,
+        let json = match name {
+            ANTHROPIC_MESSAGES => serde_json::to_string(&to_anthropic(&messages))?,
+            OPENAI_RESPONSES => {
+                let input = Some(to_responses(&messages));
+                serde_json::to_string(&Conversation { input, ..Default::default() })?
             }
-            serde_json::to_string(&Request { messages: to_openai(&messages) })?
+            _ => {
+                let messages = Some(to_openai(&messages));
+                serde_json::to_string(&Conversation { messages, ..Default::default() })?
+            }
         };
         return Ok(json!({ "json": json }));
     }
     let given: Conversation = serde_json::from_str(&asked.given)?;
-    let messages = if is_anthropic {
-        from_anthropic(&given.messages, given.system.as_deref())?
-    } else {
-        from_openai(&given.messages)?
+    let said = given.messages.unwrap_or_default();
+    let messages = match name {
+        ANTHROPIC_MESSAGES => from_anthropic(&said, given.system.as_deref())?,
+        OPENAI_RESPONSES => from_responses(&given.input.unwrap_or_default())?,
+        _ => from_openai(&said)?,
     };
     Ok(json!({"messages": encoded(&messages)}))
 }

@@ -1,4 +1,4 @@
-//! Formats of providers, in and out: OpenAI Chat Completions and Anthropic Messages.
+//! Formats of providers, in and out: OpenAI Chat Completions, OpenAI Responses and Anthropic Messages.
 //!
 //! In: each message keeps its original in `native`, byte for byte. Roles, texts, calls, results, reasoning, pictures and files
 //! become parts, what has no form becomes an opaque part, and what a provider adds to a part goes to `provider_metadata_json`.
@@ -12,6 +12,8 @@ mod anthropic_out;
 mod json;
 mod openai;
 mod openai_out;
+mod responses;
+mod responses_out;
 
 use std::fmt;
 
@@ -19,6 +21,8 @@ pub use anthropic::{ANTHROPIC_MESSAGES, from_anthropic};
 pub use anthropic_out::{AnthropicRequest, to_anthropic};
 pub use openai::{OPENAI_CHAT, from_openai};
 pub use openai_out::to_openai;
+pub use responses::{OPENAI_RESPONSES, from_responses};
+pub use responses_out::to_responses;
 pub use serde_json::value::RawValue;
 
 use crate::types::part::Kind;

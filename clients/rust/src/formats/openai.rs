@@ -122,7 +122,7 @@ fn call_of(node: &Node) -> Result<Part, FormatError> {
 }
 
 /// The type and the bytes of a `data:` URL. None: it is another one.
-fn data_of(url: &str) -> Option<(String, Vec<u8>)> {
+pub(super) fn data_of(url: &str) -> Option<(String, Vec<u8>)> {
     let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some((mime_type.into(), BASE64_STANDARD.decode(data).ok()?))
 }

@@ -143,12 +143,12 @@ fn is_refusal(part: &OpaquePart) -> bool {
     part.format == OPENAI_CHAT && part.r#type == "refusal"
 }
 
-fn data_url(mime_type: &str, data: &[u8]) -> String {
+pub(super) fn data_url(mime_type: &str, data: &[u8]) -> String {
     format!("data:{mime_type};base64,{}", BASE64_STANDARD.encode(data))
 }
 
 /// Adds a member where its text is not empty.
-fn add_text(members: &mut Members, key: &str, text: &str) {
+pub(super) fn add_text(members: &mut Members, key: &str, text: &str) {
     if !text.is_empty() {
         members.push((key.into(), Value::text(text)));
     }

@@ -30,22 +30,35 @@ import dev.contextengine.client.Replies;
 import dev.contextengine.client.Session;
 import dev.contextengine.client.formats.AnthropicMessages;
 import dev.contextengine.client.formats.OpenAiChat;
+import dev.contextengine.client.formats.OpenAiResponses;
 import dev.contextengine.v1.AfterTurnRequest;
 import dev.contextengine.v1.AssembleRequest;
 import dev.contextengine.v1.AssembleResponse;
 import dev.contextengine.v1.AttachRequest;
+import dev.contextengine.v1.BootstrapRequest;
+import dev.contextengine.v1.CallToolRequest;
+import dev.contextengine.v1.CommitCompactionRequest;
 import dev.contextengine.v1.CompactRequest;
+import dev.contextengine.v1.EndSessionRequest;
+import dev.contextengine.v1.EndSubagentRequest;
 import dev.contextengine.v1.ExportRequest;
 import dev.contextengine.v1.ExportResponse;
+import dev.contextengine.v1.GetStatusRequest;
 import dev.contextengine.v1.ImportRequest;
 import dev.contextengine.v1.IngestBatchRequest;
 import dev.contextengine.v1.IngestRequest;
 import dev.contextengine.v1.Item;
+import dev.contextengine.v1.ListToolsRequest;
+import dev.contextengine.v1.MaintainRequest;
 import dev.contextengine.v1.Message;
+import dev.contextengine.v1.PrepareSubagentSpawnRequest;
 import dev.contextengine.v1.RecordHostChangeRequest;
 import dev.contextengine.v1.ReportUsageRequest;
 import dev.contextengine.v1.ResetSessionRequest;
+import dev.contextengine.v1.RollbackSubagentSpawnRequest;
 import dev.contextengine.v1.SessionRef;
+import dev.contextengine.v1.ShouldCompactRequest;
+import dev.contextengine.v1.UpdateModelRequest;
 import dev.contextengine.v1.WatchResponse;
 import io.opentelemetry.api.trace.Span;
 import io.opentelemetry.api.trace.SpanContext;
@@ -133,7 +146,10 @@ public final class ConformanceDriver {
             case "assemble" -> {
                 AssembleRequest request = read(AssembleRequest.parser(), asked.get("request"));
                 boolean delta = !asked.has("delta") || asked.get("delta").getAsBoolean();
-                Session session = handle(asked);
+                Session session = choosing(asked);
+                if (asked.has("host_messages")) {
+                    return told(session.assemble(request, all(Message.parser(), asked.get("host_messages"))));
+                }
                 return told(delta ? session.assemble(request) : session.assembleWhole(request));
             }
             case "project_codex" -> {
@@ -232,6 +248,7 @@ public final class ConformanceDriver {
                 }
             }
             case "fallback" -> builder.fallback(value.getAsBoolean());
+            case "breaker" -> builder.breaker(value.getAsBoolean());
             case "max_queued_messages" -> builder.maxQueuedMessages(value.getAsInt());
             case "max_queued_bytes" -> builder.maxQueuedBytes(value.getAsLong());
             case "spill_file" -> builder.spillFile(Path.of(value.getAsString()));
@@ -266,6 +283,15 @@ public final class ConformanceDriver {
         return handles.computeIfAbsent(ref, client::session);
     }
 
+    /** The handle, with what a call of it does while the service is away. */
+    private Session choosing(JsonObject asked) {
+        Session session = handle(asked);
+        if (!asked.has("fallback") || asked.get("fallback").isJsonNull()) {
+            return session;
+        }
+        return asked.get("fallback").getAsBoolean() ? session.bearing() : session.failing();
+    }
+
     /** Calls a unary rpc by its name. */
     private JsonObject call(JsonObject asked) throws Exception {
         String[] rpc = asked.get("rpc").getAsString().split("\\.");
@@ -289,13 +315,27 @@ public final class ConformanceDriver {
     }
 
     private JsonObject session(JsonObject asked) throws InvalidProtocolBufferException {
-        Session session = handle(asked);
+        Session session = choosing(asked);
         JsonElement request = asked.get("request");
         return responded(switch (asked.get("method").getAsString()) {
             case "ingest" -> session.ingest(read(IngestRequest.parser(), request));
             case "ingest_batch" -> session.ingestBatch(read(IngestBatchRequest.parser(), request));
             case "after_turn" -> session.afterTurn(read(AfterTurnRequest.parser(), request));
             case "report_usage" -> session.reportUsage(read(ReportUsageRequest.parser(), request));
+            case "bootstrap" -> session.bootstrap(read(BootstrapRequest.parser(), request));
+            case "should_compact" -> session.shouldCompact(read(ShouldCompactRequest.parser(), request));
+            case "commit_compaction" -> session.commitCompaction(read(CommitCompactionRequest.parser(), request));
+            case "maintain" -> session.maintain(read(MaintainRequest.parser(), request));
+            case "update_model" -> session.updateModel(read(UpdateModelRequest.parser(), request));
+            case "status" -> session.status(read(GetStatusRequest.parser(), request));
+            case "list_tools" -> session.listTools(read(ListToolsRequest.parser(), request));
+            case "call_tool" -> session.callTool(read(CallToolRequest.parser(), request));
+            case "prepare_subagent" -> session.prepareSubagent(read(PrepareSubagentSpawnRequest.parser(), request));
+            case "rollback_subagent" ->
+                session.rollbackSubagent(read(RollbackSubagentSpawnRequest.parser(), request).getSpawnToken());
+            case "end_as_subagent" -> session.endAsSubagent(read(EndSubagentRequest.parser(), request));
+            case "end" -> session.end(read(EndSessionRequest.parser(), request));
+            case "dispose" -> session.dispose();
             case "compact" -> session.compact(read(CompactRequest.parser(), request));
             case "reset" -> session.reset(read(ResetSessionRequest.parser(), request));
             case "record_host_change" -> session.recordHostChange(read(RecordHostChangeRequest.parser(), request));
@@ -335,25 +375,27 @@ public final class ConformanceDriver {
     }
 
     private static JsonObject format(JsonObject asked) throws InvalidProtocolBufferException {
-        boolean openAi = asked.get("format").getAsString().equals(OpenAiChat.FORMAT);
+        String format = asked.get("format").getAsString();
         if (asked.has("out")) {
             List<Message> messages = all(Message.parser(), asked.get("out"));
-            String json = openAi
-                    ? "{\"messages\":[" + String.join(",", OpenAiChat.write(messages)) + "]}"
-                    : AnthropicMessages.write(messages).toJson();
+            String json = switch (format) {
+                case OpenAiChat.FORMAT -> "{\"messages\":[" + String.join(",", OpenAiChat.write(messages)) + "]}";
+                case OpenAiResponses.FORMAT -> "{\"input\":[" + String.join(",", OpenAiResponses.write(messages)) + "]}";
+                default -> AnthropicMessages.write(messages).toJson();
+            };
             return object("json", new JsonPrimitive(json));
         }
         JsonObject request = JsonParser.parseString(asked.get("in").getAsString()).getAsJsonObject();
         List<String> texts = new ArrayList<>();
-        request.getAsJsonArray("messages").forEach(message -> texts.add(textOf(message)));
-        List<Message> messages;
-        if (openAi) {
-            messages = OpenAiChat.read(texts);
-        } else if (request.has("system")) {
-            messages = AnthropicMessages.read(texts, textOf(request.get("system")));
-        } else {
-            messages = AnthropicMessages.read(texts);
-        }
+        request.getAsJsonArray(format.equals(OpenAiResponses.FORMAT) ? "input" : "messages")
+                .forEach(message -> texts.add(textOf(message)));
+        List<Message> messages = switch (format) {
+            case OpenAiChat.FORMAT -> OpenAiChat.read(texts);
+            case OpenAiResponses.FORMAT -> OpenAiResponses.read(texts);
+            default -> request.has("system")
+                    ? AnthropicMessages.read(texts, textOf(request.get("system")))
+                    : AnthropicMessages.read(texts);
+        };
         JsonArray encoded = new JsonArray();
         messages.forEach(message -> encoded.add(written(message)));
         return object("messages", encoded);

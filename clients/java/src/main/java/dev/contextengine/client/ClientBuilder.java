@@ -34,6 +34,7 @@ public final class ClientBuilder {
     private Duration keepalive = KEEPALIVE;
     private Duration retryFor = Calls.RETRY_FOR;
     private boolean fallback = true;
+    private boolean breaker;
     private int maxQueuedMessages = PendingQueue.MAX_MESSAGES;
     private long maxQueuedBytes = PendingQueue.MAX_BYTES;
     private Path spillFile;
@@ -170,6 +171,18 @@ public final class ClientBuilder {
     }
 
     /**
+     * Says whether a service that is dead or hung is waited for once: each further call waits 50 ms at most for it and fails as
+     * that one did, until the service answers a question that goes on beside them (grpc.health.v1).
+     *
+     * @param breaker false by default
+     * @return this
+     */
+    public ClientBuilder breaker(boolean breaker) {
+        this.breaker = breaker;
+        return this;
+    }
+
+    /**
      * Sets the most messages that wait for the service to come back.
      *
      * @param messages 10,000 by default
@@ -242,6 +255,6 @@ public final class ClientBuilder {
             Failure.of(Status.Code.DEADLINE_EXCEEDED, "", "", null).typed();
         }
         Outgoing outgoing = new Outgoing(token, deadlines, metadata, maxMessageBytes);
-        return new ContextEngineClient(new Transport(builder.build(), deadlines, retryFor, outgoing), queue);
+        return new ContextEngineClient(new Transport(builder.build(), deadlines, retryFor, outgoing, breaker), queue);
     }
 }

@@ -21,6 +21,11 @@ public class ContextEngineException extends RuntimeException {
         this.failure = failure;
     }
 
+    /** {@return an error of its own that says the same} */
+    final ContextEngineException again() {
+        return failure.typed();
+    }
+
     /**
      * The gRPC status.
      *

@@ -20,7 +20,10 @@ import dev.contextengine.v1.IngestBatchResponse;
 import dev.contextengine.v1.IngestRequest;
 import dev.contextengine.v1.IngestResponse;
 import dev.contextengine.v1.Item;
+import dev.contextengine.v1.LiveList;
 import dev.contextengine.v1.Part;
+import dev.contextengine.v1.PrepareSubagentSpawnRequest;
+import dev.contextengine.v1.PrepareSubagentSpawnResponse;
 import dev.contextengine.v1.ProjectResponse;
 import dev.contextengine.v1.ProjectionAction;
 import dev.contextengine.v1.ProjectionOptions;
@@ -48,28 +51,64 @@ import java.util.stream.Collectors;
  *
  * <p>While the service is away, {@link #assemble} answers a context made by the client, with {@code degraded} set; what is
  * written waits and is sent before the next call; {@code ingest}, {@code ingestBatch}, {@code afterTurn} and
- * {@code reportUsage} then answer an empty reply. Every other failure throws {@link ContextEngineException}.
+ * {@code reportUsage} then answer an empty reply. Each of these calls may choose for itself, by {@link #bearing} and
+ * {@link #failing}. Every other failure throws {@link ContextEngineException}.
  */
-public final class Session {
-    private final ContextEngineClient client;
-    private final SessionRef ref;
+public final class Session extends SessionCalls {
+    private final State state;
+    /** What its calls do while the service is away. */
+    private final boolean bears;
 
-    private final Object lock = new Object();
-    /** What the service is told is held. Null: nothing. */
-    private Assembly held;
-    /** The last good assembly, for contexts made without the service. Null: there is none. */
-    private Assembly last;
-    /** What was handed over since. */
-    private final Deque<dev.contextengine.v1.Message> later = new ArrayDeque<>();
+    /** What handles on the same session remember together. Held by its monitor. */
+    private static final class State {
+        /** What the service is told is held. Null: nothing. */
+        private Assembly held;
+        /** The last good assembly, for contexts made without the service. Null: there is none. */
+        private Assembly last;
+        /** What was handed over since. */
+        private final Deque<dev.contextengine.v1.Message> later = new ArrayDeque<>();
 
-    Session(ContextEngineClient client, SessionRef ref) {
-        this.client = client;
-        this.ref = ref;
+        /** Keeps what was handed over since the last good assembly. */
+        private void handed(List<dev.contextengine.v1.Message> messages) {
+            later.addAll(messages);
+            while (later.size() > PendingQueue.MAX_MESSAGES) {
+                later.removeFirst();
+            }
+        }
+
+        private void forget() {
+            last = null;
+            later.clear();
+        }
     }
 
-    /** {@return what names the session in every call} */
-    public SessionRef ref() {
-        return ref;
+    Session(ContextEngineClient client, SessionRef ref) {
+        this(client, ref, new State(), client.queue() != null);
+    }
+
+    private Session(ContextEngineClient client, SessionRef ref, State state, boolean bears) {
+        super(client, ref);
+        this.state = state;
+        this.bears = bears;
+    }
+
+    /**
+     * The same session, whose calls bear that the service is away although the client does not. Without a queue nothing of them is
+     * queued, and writes throw all the same.
+     *
+     * @return a handle that remembers with this one: {@code session.bearing().assemble(…)}
+     */
+    public Session bearing() {
+        return new Session(client, ref, state, true);
+    }
+
+    /**
+     * The same session, whose calls throw while the service is away although the client bears it. Nothing of them is queued.
+     *
+     * @return a handle that remembers with this one: {@code session.failing().ingest(…)}
+     */
+    public Session failing() {
+        return new Session(client, ref, state, false);
     }
 
     /** {@return how many messages of the session wait for the service to come back} */
@@ -90,7 +129,19 @@ public final class Session {
      * @throws DeltaMismatchException where the reply does not fit what is held; the next call then gets everything
      */
     public Assembly assemble(AssembleRequest request) {
-        return assemble(request, true);
+        return assemble(request, true, null);
+    }
+
+    /**
+     * {@link #assemble} beside the host's own list, for the degraded case alone: while the service is away the context is made of
+     * it, so that a handle that has seen nothing yet does not answer an empty one.
+     *
+     * @param request the request
+     * @param hostMessages the host's own list; it is not sent
+     * @return the context, whole
+     */
+    public Assembly assemble(AssembleRequest request, List<dev.contextengine.v1.Message> hostMessages) {
+        return assemble(request, true, hostMessages);
     }
 
     /**
@@ -100,15 +151,16 @@ public final class Session {
      * @return the context, whole
      */
     public Assembly assembleWhole(AssembleRequest request) {
-        return assemble(request, false);
+        return assemble(request, false, null);
     }
 
-    private Assembly assemble(AssembleRequest given, boolean delta) {
+    private Assembly assemble(
+            AssembleRequest given, boolean delta, List<dev.contextengine.v1.Message> hostMessages) {
         MethodDescriptor<AssembleRequest, AssembleResponse> method = ContextEngineGrpc.getAssembleMethod();
         Deadline deadline = client.transport().deadline(method);
         Assembly base;
-        synchronized (lock) {
-            base = delta ? held : null;
+        synchronized (state) {
+            base = delta ? state.held : null;
         }
         AssembleRequest request = Transport.ready(given.toBuilder()
                 .setSession(ref)
@@ -119,33 +171,41 @@ public final class Session {
         try {
             reply = behind(method, request, deadline);
         } catch (ContextEngineException error) {
-            return without(request, error);
+            return without(request, error, hostMessages);
         }
-        synchronized (lock) {
-            held = null;
-            held = Assembly.extend(base, reply);
-            last = held;
-            later.clear();
-            return held;
+        synchronized (state) {
+            state.held = null;
+            state.held = Assembly.extend(base, reply);
+            state.last = state.held;
+            state.later.clear();
+            return state.held;
         }
     }
 
     /** The context without the service. Throws the error where it is not borne. */
-    private Assembly without(AssembleRequest request, ContextEngineException error) {
+    private Assembly without(
+            AssembleRequest request, ContextEngineException error, List<dev.contextengine.v1.Message> hostMessages) {
         PendingQueue queue = bearing(error);
-        int unqueued = 0;
-        if (request.getIngestCount() > 0) {
+        int unqueued = queue == null ? request.getIngestCount() : 0;
+        if (queue != null && request.getIngestCount() > 0) {
             try {
                 queue.add(entry(request.getIngestList(), request.getRequestId()));
             } catch (ContextEngineException.QueueFull full) {
                 unqueued = request.getIngestCount();
             }
         }
+        AssembleRequest shown = request;
+        if (hostMessages != null) {
+            // What is ingested stands in the host's list already.
+            LiveList live = LiveList.newBuilder().addAllMessages(hostMessages).build();
+            shown = request.toBuilder().clearIngest().setLive(live).build();
+        }
         AssembleResponse made;
-        synchronized (lock) {
+        synchronized (state) {
+            Assembly last = state.last;
             List<Item> items = last == null ? List.of() : last.items();
-            made = Fallback.makeUp(request, items, last == null ? null : last.response(), List.copyOf(later));
-            handed(request.getIngestList());
+            made = Fallback.makeUp(shown, items, last == null ? null : last.response(), List.copyOf(state.later));
+            state.handed(request.getIngestList());
         }
         String reason = error.reason().isEmpty() ? error.code().name() : error.reason();
         return new Assembly(made.getItemsList(), made, Optional.of(new Degraded(reason, error, unqueued)));
@@ -256,6 +316,16 @@ public final class Session {
     }
 
     /**
+     * Prepares the context of a child of this session before it starts. What waits is sent first: a fork is to show it.
+     *
+     * @param request the request
+     * @return what names the preparation
+     */
+    public PrepareSubagentSpawnResponse prepareSubagent(PrepareSubagentSpawnRequest request) {
+        return behind(ContextEngineGrpc.getPrepareSubagentSpawnMethod(), request.toBuilder().setParent(ref).build());
+    }
+
+    /**
      * Empties the session's view. Rows stay.
      *
      * @param request the request
@@ -315,11 +385,15 @@ public final class Session {
         try {
             reply = behind(method, ready, client.transport().deadline(method));
         } catch (ContextEngineException error) {
-            bearing(error).add(entry);
+            PendingQueue queue = bearing(error);
+            if (queue == null) {
+                throw error;
+            }
+            queue.add(entry);
             reply = empty;
         }
-        synchronized (lock) {
-            handed(entry.getMessagesList().subList(Ids.known(entry), entry.getMessagesCount()));
+        synchronized (state) {
+            state.handed(entry.getMessagesList().subList(Ids.known(entry), entry.getMessagesCount()));
         }
         return reply;
     }
@@ -332,17 +406,9 @@ public final class Session {
                 .build();
     }
 
-    /** Keeps what was handed over since the last good assembly. The lock is held. */
-    private void handed(List<dev.contextengine.v1.Message> messages) {
-        later.addAll(messages);
-        while (later.size() > PendingQueue.MAX_MESSAGES) {
-            later.removeFirst();
-        }
-    }
-
-    /** The queue. Throws the error where it is not borne. */
+    /** The queue; null: the client has none. Throws the error where it is not borne. */
     private PendingQueue bearing(ContextEngineException error) {
-        if (client.queue() == null || !Failure.isBorne(error)) {
+        if (!bears || !Failure.isBorne(error)) {
             throw error;
         }
         return client.queue();
@@ -350,9 +416,8 @@ public final class Session {
 
     /** After a change that succeeded the session is not what the last good assembly showed. */
     private <R> R changed(R reply) {
-        synchronized (lock) {
-            last = null;
-            later.clear();
+        synchronized (state) {
+            state.forget();
         }
         return reply;
     }

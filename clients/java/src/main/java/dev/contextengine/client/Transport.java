@@ -22,9 +22,17 @@ final class Transport implements AutoCloseable {
     private final Map<String, Duration> timeouts;
     private final Duration retryFor;
     private final Absence absence = new Absence();
+    /** Null: each call waits for the service by itself. */
+    private final Breaker breaker;
 
-    Transport(ManagedChannel channel, Map<String, Duration> timeouts, Duration retryFor, Outgoing outgoing) {
+    Transport(
+            ManagedChannel channel,
+            Map<String, Duration> timeouts,
+            Duration retryFor,
+            Outgoing outgoing,
+            boolean hasBreaker) {
         this.managed = channel;
+        this.breaker = hasBreaker ? new Breaker() : null;
         this.timeouts = timeouts;
         this.retryFor = retryFor;
         this.channel = ClientInterceptors.intercept(channel, outgoing);
@@ -62,6 +70,22 @@ final class Transport implements AutoCloseable {
 
     /** One request that is ready, one reply. */
     <Q extends Message, R> R send(MethodDescriptor<Q, R> method, Q request, Deadline deadline) {
+        if (breaker == null) {
+            return sent(method, request, deadline);
+        }
+        breaker.check(channel);
+        try {
+            R reply = sent(method, request, deadline);
+            breaker.answered();
+            return reply;
+        } catch (ContextEngineException error) {
+            breaker.failed(error);
+            throw error;
+        }
+    }
+
+    /** As often as it may help. */
+    private <Q extends Message, R> R sent(MethodDescriptor<Q, R> method, Q request, Deadline deadline) {
         CallOptions options = CallOptions.DEFAULT.withDeadline(deadline);
         Attempts attempts = new Attempts(deadline, Calls.isSafeTwice(method) ? retryFor : Duration.ZERO, absence);
         while (true) {
