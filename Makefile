@@ -164,7 +164,7 @@ test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, 
 # Turns of each conversation that an agent holds with the service behind it; `make test` plays ten.
 HOST_TURNS ?= 200
 
-test-hosts: setup ## Hold long conversations behind the proxy and each framework, and print what a call costs more
+test-hosts: setup $(if $(shell command -v npm),$(NODE_HOSTS)) ## Hold long conversations behind the proxy and each framework, and print what a call costs more
 	CONTEXTENGINE_HOST_TURNS=$(HOST_TURNS) $(BIN)/python -m pytest -q -s tests/hosts
 	$(BIN)/python -m tests.hosts.latency
 
