@@ -91,6 +91,12 @@ test-native: native ## Hold the native transport to what grpcio is held to
 	cd native && cargo fmt --check && CARGO_TARGET_DIR=$(abspath build/native) cargo clippy --quiet --release -- -D warnings
 	CONTEXTENGINE_TRANSPORT=native $(BIN)/python -m pytest -q -n auto --dist worksteal tests/integration tests/acceptance tests/conformance
 
+# What is run on PostgreSQL; CI takes a part of it.
+POSTGRES_TESTS ?= tests/contract/test_stores.py tests/unit/store/postgres tests/integration
+
+test-postgres: setup ## Run the stores' suite and the integration tests on a PostgreSQL of their own (Debian: postgresql)
+	CONTEXTENGINE_POSTGRES=yes $(BIN)/python -m pytest -q -n auto --dist worksteal $(POSTGRES_TESTS)
+
 test-clients: setup $(BUILDS) $(if $(shell command -v npm),openclaw ai-sdk) ## Hold every client that can be built here to one behaviour
 	@echo "clients that can be built here: $(CLIENTS)"
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=$(KILLS) $(BIN)/python -m pytest -q -s tests/clients

@@ -11,6 +11,6 @@ compile() {
     --no-emit-package contextengine --no-emit-package contextengine-proto \
     --custom-compile-command "make lock" "$@"
 }
-compile pyproject.toml --output-file requirements.lock
+compile pyproject.toml --extra postgres --output-file requirements.lock
 compile deploy/build.in --output-file deploy/build.lock
 compile pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock

@@ -8,6 +8,13 @@ from functools import cache
 from pathlib import Path
 
 from contextengine_server.store.sqlite import database
+from tests import postgres
+
+
+def url(path: Path) -> str:
+    """What `store.url` is set to for the database that a path stands for. It is in PostgreSQL where
+    that is asked for (`CONTEXTENGINE_POSTGRES=yes`), and else this file."""
+    return postgres.place(path) if postgres.INSISTS else str(place(path))
 
 
 def place(path: Path) -> Path:

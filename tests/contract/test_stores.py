@@ -8,12 +8,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from contextengine_server.store.cached_heads import CachedHeads
 from contextengine_server.store.memory import MemoryStore, Tables
+from contextengine_server.store.postgres.store import PostgresStore
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.testing.store import StoreSuite
-from tests import databases
+from tests import databases, postgres
 
 
 @contextmanager
@@ -59,6 +62,17 @@ class TestMemory(StoreSuite):
 
     def factory(self, place: Path) -> Store:
         return MemoryStore(self.databases[place])
+
+
+class TestPostgres(StoreSuite):
+    shared = True
+
+    @pytest.fixture(autouse=True)
+    def database(self) -> None:
+        postgres.require()
+
+    def factory(self, place: Path) -> Store:
+        return PostgresStore(postgres.place(place))
 
 
 def test_no_part_of_the_suite_hides_another() -> None:

@@ -22,7 +22,7 @@ from contextengine_server.app import App, running
 from contextengine_server.config.load import load_settings
 from contextengine_server.engines.registration import Registration
 from contextengine_server.plugins.engines import installed_engines
-from tests.databases import place
+from tests import databases
 
 LARGE = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
@@ -82,14 +82,13 @@ class House:
 
     async def start(self) -> None:
         """Begins a life."""
-        flags = {"server.address": "127.0.0.1:0", "store.url": str(self.database), **self.settings}
+        url = self.settings.get("store.url") or databases.url(self.database)
+        flags = {"server.address": "127.0.0.1:0", **self.settings, "store.url": url}
         plugins = flags.get("plugins.directory")
         engines = installed_engines(Path(plugins) if plugins else None)
         for registration in self.engines:
             engines = engines.tried(registration)
         settings = load_settings(None, flags, {}, engines)
-        if settings.store.url == str(self.database):
-            place(self.database)
         self.app = await self._life.enter_async_context(running(settings, clock_ms=self._clock))
         self.channel = await self.open_channel()
         self.client = self.client_of(self._token)

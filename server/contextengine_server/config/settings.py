@@ -56,8 +56,8 @@ class StoreSettings(Group):
         min_length=1,
         description=(
             "The store: a path or sqlite:///path (sqlite:////path for an absolute one) is an SQLite"
-            " file; memory: keeps nothing beyond the process; other schemes are those of installed"
-            " packages."
+            " file; postgresql://user:password@host:port/database is PostgreSQL; memory: keeps"
+            " nothing beyond the process; other schemes are those of installed packages."
         ),
     )
     scrub_rate: Whole = Field(

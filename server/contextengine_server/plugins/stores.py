@@ -13,8 +13,13 @@ GROUP = "contextengine.stores"
 
 _ROOM = "contextengine_server.store"
 _OWN = {
-    scheme: EntryPoint(scheme, f"{_ROOM}.{scheme}.kind:KIND", GROUP)
-    for scheme in ("memory", "sqlite")
+    scheme: EntryPoint(scheme, f"{_ROOM}.{room}.kind:KIND", GROUP)
+    for scheme, room in (
+        ("memory", "memory"),
+        ("postgres", "postgres"),
+        ("postgresql", "postgres"),
+        ("sqlite", "sqlite"),
+    )
 }
 """Ours, in the form of the others. They are loaded when they are named, and come before others of
 their name."""

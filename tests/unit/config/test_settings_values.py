@@ -74,7 +74,7 @@ def test_sizes(written: Any, size: int) -> None:
         "sqlite:a.db",
         "memory:a",
         "memory://",
-        "postgresql://u:pw@h/d",
+        "mysql://u:pw@h/d",
     ],
 )
 def test_what_names_no_store_is_refused(url: str) -> None:

@@ -18,6 +18,7 @@ from contextengine_server.store.cached_heads import CachedHeads
 from contextengine_server.store.kinds import store_of
 from contextengine_server.store.memory import MemoryStore
 from contextengine_server.store.memory.kind import MemoryKind
+from contextengine_server.store.postgres.kind import PostgresKind
 from contextengine_server.store.sqlite.kind import SqliteKind
 from tests.unit.plugins.packages import install
 
@@ -54,9 +55,11 @@ def refused(url: str) -> str:
 
 
 def test_our_own_are_there() -> None:
-    assert schemes() == ["memory", "sqlite"]
+    assert schemes() == ["memory", "postgres", "postgresql", "sqlite"]
     assert {scheme: type(kind) for scheme, kind in own_kinds().items()} == {
         "memory": MemoryKind,
+        "postgres": PostgresKind,
+        "postgresql": PostgresKind,
         "sqlite": SqliteKind,
     }
     for url in ("a.db", "/var/a.db", "./memory:.db", "sqlite:///a.db", "Memory.db", "C:a"):
@@ -65,9 +68,9 @@ def test_our_own_are_there() -> None:
 
 
 def test_an_unknown_scheme_is_told_with_the_known_ones() -> None:
-    with pytest.raises(UnknownStore, match="there is none for postgresql:, but for memory:, sqlit"):
-        kind_of("postgresql://user:secret@host/db")
-    said = refused("postgresql://user:secret@host/db")
+    with pytest.raises(UnknownStore, match="there is none for mysql:, but for memory:, postgres"):
+        kind_of("mysql://user:secret@host/db")
+    said = refused("mysql://user:secret@host/db")
     assert said.startswith("store.url: must name a store that is installed")
     assert "secret" not in said
 
@@ -76,7 +79,7 @@ def test_a_store_of_an_installed_package_is_chosen_by_its_scheme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, tmp_path, SOURCE, f"[{GROUP}]\nshelf = {{}}:KIND\n")
-    assert schemes() == ["memory", "shelf", "sqlite"]
+    assert schemes() == ["memory", "postgres", "postgresql", "shelf", "sqlite"]
     settings = load_settings(None, {"store.url": "shelf://top"}, {})
     kind = kind_of(settings.store.url)
     assert (kind.place("shelf://top"), kind.shared, kind.durable) == ("the shelf", True, True)
@@ -86,16 +89,16 @@ def test_a_store_of_an_installed_package_is_chosen_by_its_scheme(
 
 def test_what_is_not_named_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, tmp_path, "raise RuntimeError", f"[{GROUP}]\nshelf = {{}}:KIND\n")
-    assert schemes() == ["memory", "shelf", "sqlite"]
+    assert schemes() == ["memory", "postgres", "postgresql", "shelf", "sqlite"]
     assert kind_of("memory:")
-    assert "for memory:, shelf:, sqlite:;" in refused("other://")
+    assert "for memory:, postgres:, postgresql:, shelf:, sqlite:;" in refused("other://")
 
 
 def test_our_own_come_before_others_of_their_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, tmp_path, SOURCE, f"[{GROUP}]\nsqlite = {{}}:KIND\n")
-    assert schemes() == ["memory", "sqlite"]
+    assert schemes() == ["memory", "postgres", "postgresql", "sqlite"]
     assert isinstance(kind_of("sqlite:///a.db"), SqliteKind)
 
 

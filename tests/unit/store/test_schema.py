@@ -22,6 +22,7 @@ from msgspec.structs import fields
 from contextengine_server.store.charges import Spent
 from contextengine_server.store.chunks import Chunk
 from contextengine_server.store.model_jobs import ModelJob
+from contextengine_server.store.postgres.statements import SQL as POSTGRESQL
 from contextengine_server.store.rows import (
     Assignment,
     Costs,
@@ -33,7 +34,6 @@ from contextengine_server.store.rows import (
     SummaryRow,
 )
 from contextengine_server.store.sql import migrations, schema
-from contextengine_server.store.sql.dialect import Dialect
 from contextengine_server.store.sql.statements import Statements
 from contextengine_server.store.sqlite import database
 from contextengine_server.store.sqlite.statements import SQL
@@ -129,18 +129,6 @@ def every_statement(made: Statements) -> Iterator[tuple[str, str]]:
         )
 
 
-POSTGRESQL = Dialect(
-    true="TRUE",
-    is_true="{} IS TRUE",
-    is_false="{} IS FALSE",
-    greatest="GREATEST",
-    least="LEAST",
-    no_bytes="''::bytea",
-    through="",
-    among=" = ANY(:{})",
-)
-
-
 def numbered(statement: str) -> str:
     """The statement as PostgreSQL takes its parameters."""
     order: list[str] = []
@@ -156,7 +144,7 @@ def numbered(statement: str) -> str:
 
 @pytest.mark.parametrize(
     ("name", "statement"),
-    list(every_statement(Statements(POSTGRESQL))),
+    list(every_statement(POSTGRESQL)),
     ids=lambda value: value[:30],
 )
 def test_postgresql_can_read_every_statement(name: str, statement: str) -> None:

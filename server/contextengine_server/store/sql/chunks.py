@@ -15,7 +15,7 @@ class ChunkStatements:
     def __init__(self, dialect: Dialect) -> None:
         counts = (
             f"COUNT(*), COUNT(*) FILTER (WHERE {dialect.is_true.format('compacted')}),"
-            " COALESCE(SUM(LENGTH(CAST(content AS BLOB))), 0) FROM chunks"
+            f" COALESCE(SUM({dialect.bytes_of.format('content')}), 0) FROM chunks"
         )
         of_tenant = "(:tenant = '' OR tenant = :tenant)"
         same = "tenant = chunks.tenant AND agent = chunks.agent AND session = chunks.session"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .columns import KEY
-
 SESSION = "tenant = :tenant AND agent = :agent AND session = :session"
 """The rows of one session."""
 
@@ -16,11 +14,6 @@ PARENT = "tenant = :tenant AND parent_agent = :agent AND parent_session = :sessi
 def insert(table: str, columns: Sequence[str]) -> str:
     """One row, bound by position in the order of the columns."""
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' for _ in columns)})"
-
-
-def insert_of_session(table: str, columns: Sequence[str]) -> str:
-    """One row of a session, bound by position, the session's names first."""
-    return insert(table, (*KEY, *columns))
 
 
 def select(table: str, columns: Sequence[str]) -> str:

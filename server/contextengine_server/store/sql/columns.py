@@ -30,7 +30,7 @@ from contextengine_server.store.rows import (
 )
 
 Row = TypeVar("Row")
-Values = Sequence[Any]
+Values = Iterable[Any]
 
 KEY = ("tenant", "agent", "session")
 """What names a session."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from .clauses import SESSION
+from .columns import KEY
+
 
 class Dialect(msgspec.Struct, frozen=True):
     """How one database says what SQL leaves open. Braces stand for a column, an index or a
@@ -25,3 +28,15 @@ class Dialect(msgspec.Struct, frozen=True):
     word."""
     among: str
     """Behind a column: it is one of those that a parameter lists."""
+    bytes_of: str
+    """How many bytes a text takes."""
+    key: tuple[str, ...] = KEY
+    """What names a session in its head, and in what its requests were answered with."""
+    session: str = SESSION
+    """The rows of one session in these tables."""
+    own_key: tuple[str, ...] = KEY
+    """What names a session in its messages and summaries."""
+    own: str = SESSION
+    """The rows of one session in these."""
+    own_of_tenant: str = "tenant = :tenant"
+    """The messages and summaries of a tenant's sessions."""

@@ -31,5 +31,5 @@ class MemoryStatements:
         self.take_back = f"DELETE FROM agent_facts WHERE {SESSION} AND sequence > :after"
         self.retired = (
             f"SELECT sequence FROM messages{dialect.through.format('messages_retired')}"
-            f" WHERE {SESSION} AND retired_revision > 0 AND retired_revision > :as_of"
+            f" WHERE {dialect.own} AND retired_revision > 0 AND retired_revision > :as_of"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from .clauses import PARENT, SESSION, insert, insert_of_session, select
+from .clauses import PARENT, SESSION, insert, select
 from .columns import ASSIGNMENT, EXPECTED, HEAD, KEY, REPLY, UPDATED
 from .dialect import Dialect
 
@@ -31,13 +31,13 @@ _OF_AGENTS_AND_SESSIONS = ("requests", "assignments", "lent_jobs")
 """What stands beside sessions in these names none."""
 
 _SIZES = {
-    "messages": ("LENGTH(body)", "LENGTH(content_hash)", "LENGTH(CAST(host_id AS BLOB))"),
-    "summaries": ("LENGTH(CAST(text AS BLOB))",),
-    "requests": ("LENGTH(digest)", "LENGTH(reply)"),
-    "agent_facts": ("LENGTH(CAST(value AS BLOB))", "LENGTH(CAST(text AS BLOB))"),
-    "chunks": ("LENGTH(CAST(content AS BLOB))",),
+    "messages": (("body", "content_hash"), ("host_id",)),
+    "summaries": ((), ("text",)),
+    "requests": (("digest", "reply"), ()),
+    "agent_facts": ((), ("value", "text")),
+    "chunks": ((), ("content",)),
 }
-"""What takes room in a session's rows."""
+"""What takes room in a session's rows: bytes and texts."""
 
 
 class HeadStatements:
@@ -46,7 +46,10 @@ class HeadStatements:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         heads = select("sessions", HEAD)
-        self.one = f"{heads} WHERE {SESSION}"
+        self.one = f"{heads} WHERE {dialect.session}"
+        of = dict.fromkeys(("messages", "summaries"), dialect.own)
+        of |= dict.fromkeys(("sessions", "requests"), dialect.session)
+        """How a session's rows are found in tables whose rows have not just its names."""
         self.insert = insert("sessions", HEAD)
         self.update = (
             f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in UPDATED)} WHERE"
@@ -71,16 +74,22 @@ class HeadStatements:
             f"SELECT session FROM sessions{dialect.through.format('sessions_parent')} WHERE"
             " tenant = :tenant AND agent = :agent AND parent_session = :session"
             " AND parent_session != '' AND parent_incarnation IN ('', COALESCE((SELECT incarnation"
-            f" FROM sessions WHERE {SESSION}), '')) ORDER BY session"
+            f" FROM sessions WHERE {dialect.session}), '')) ORDER BY session"
         )
-        self.sizes = tuple(
-            f"SELECT COALESCE(SUM({' + '.join(parts)}), 0) FROM {table} WHERE {SESSION}"
-            for table, parts in _SIZES.items()
-        )
-        self.delete_messages = f"DELETE FROM messages WHERE {SESSION}"
-        self.delete_summaries = f"DELETE FROM summaries WHERE {SESSION}"
+
+        def size(table: str) -> str:
+            plain, texts = _SIZES[table]
+            parts = [f"LENGTH({one})" for one in plain] + [
+                dialect.bytes_of.format(one) for one in texts
+            ]
+            total = f"COALESCE(SUM({' + '.join(parts)}), 0)"
+            return f"SELECT {total} FROM {table} WHERE {of.get(table, SESSION)}"
+
+        self.sizes = tuple(map(size, _SIZES))
+        self.delete_messages = f"DELETE FROM messages WHERE {dialect.own}"
+        self.delete_summaries = f"DELETE FROM summaries WHERE {dialect.own}"
         self.delete_rest = (
-            *(f"DELETE FROM {table} WHERE {SESSION}" for table in _OF_SESSIONS),
+            *(f"DELETE FROM {table} WHERE {of.get(table, SESSION)}" for table in _OF_SESSIONS),
             f"DELETE FROM spawns WHERE {PARENT}",
         )
         self.forget_agent = (
@@ -99,9 +108,11 @@ class HeadStatements:
             ),
         )
         """What stands beside sessions: of an agent, and of a tenant with all its agents."""
+        of_tenant = dict.fromkeys(("messages", "summaries"), dialect.own_of_tenant)
         self.count_all = {table: f"SELECT COUNT(*) FROM {table}" for table in COUNTED}
         self.count_tenant = {
-            table: f"{query} WHERE tenant = :tenant" for table, query in self.count_all.items()
+            table: f"{query} WHERE {of_tenant.get(table, 'tenant = :tenant')}"
+            for table, query in self.count_all.items()
         }
         self.listing = cache(self._listing)
         through = dialect.through.format("sessions_agent")
@@ -133,19 +144,19 @@ class HeadStatements:
 class ReplyStatements:
     """What request ids were answered with."""
 
-    def __init__(self) -> None:
-        names = (*KEY, *REPLY)
-        self.one = f"{select('requests', REPLY)} WHERE {SESSION} AND request_id = :request_id"
-        self.insert = insert_of_session("requests", (*REPLY, "created_revision"))
+    def __init__(self, dialect: Dialect) -> None:
+        names, this = (*dialect.key, *REPLY), dialect.session
+        self.one = f"{select('requests', REPLY)} WHERE {this} AND request_id = :request_id"
+        self.insert = insert("requests", (*dialect.key, *REPLY, "created_revision"))
         self.remember_of_agent = f"{self.insert} ON CONFLICT DO NOTHING"
         self.remember = (
             f"INSERT INTO requests ({', '.join(names)}, created_revision)"
             f" SELECT {', '.join(f':{name}' for name in names)}, 0"
-            f" WHERE EXISTS (SELECT 1 FROM sessions WHERE {SESSION}) ON CONFLICT DO NOTHING"
+            f" WHERE EXISTS (SELECT 1 FROM sessions WHERE {this}) ON CONFLICT DO NOTHING"
         )
         """Only for a session that is there: what is derived from one that was deleted meanwhile
         goes with it."""
-        stray = f"FROM requests WHERE {SESSION} AND created_revision > :newest"
+        stray = f"FROM requests WHERE {this} AND created_revision > :newest"
         self.count_stray = f"SELECT COUNT(*) {stray}"
         self.erase_stray = f"DELETE {stray}"
 

@@ -29,8 +29,8 @@ class Statements:
     def __init__(self, dialect: Dialect) -> None:
         self.heads = HeadStatements(dialect)
         self.messages = MessageStatements(dialect)
-        self.summaries = SummaryStatements()
-        self.replies = ReplyStatements()
+        self.summaries = SummaryStatements(dialect)
+        self.replies = ReplyStatements(dialect)
         self.debts = DebtStatements(dialect)
         self.assignments = AssignmentStatements()
         self.jobs = JobStatements(dialect)

@@ -19,6 +19,7 @@ SQL = Statements(
         no_bytes="x''",
         through=" INDEXED BY {}",
         among=" IN (SELECT value FROM json_each(:{}))",
+        bytes_of="LENGTH(CAST({} AS BLOB))",
     )
 )
 """Lists are bound as JSON: one statement whatever their length."""

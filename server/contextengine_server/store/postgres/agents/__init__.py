@@ -1,0 +1,1 @@
+"""What belongs to agents, and outlives sessions."""

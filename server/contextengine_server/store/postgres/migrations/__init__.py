@@ -1,0 +1,46 @@
+"""The way from every released schema to the present one. It goes forward only.
+
+Alembic writes each step as SQL, which is run in one transaction and can be read before. The tables
+are the shared ones with keys of their own (`store.postgres.schema`), so the steps are too.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+REVISIONS = ("p0001",)
+"""Every schema revision that this program knows, oldest first. The last is the present one."""
+
+HEAD = REVISIONS[-1]
+
+TABLES = (
+    "agent_facts", "assignments", "chunks", "costs", "debts", "guards", "lent_jobs", "messages",
+    "passages", "quotas", "requests", "search_cursors", "session_keys", "sessions", "spawns",
+    "spending", "summaries",
+)  # fmt: skip
+"""The tables of the present schema."""
+
+
+def config() -> Config:
+    """Alembic's configuration."""
+    from alembic.config import Config
+
+    made = Config(output_buffer=io.StringIO())
+    made.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    return made
+
+
+def script(since: str | None, to: str = HEAD) -> str:
+    """The SQL that brings a database from one revision (None: it is empty) to another."""
+    from alembic import command
+
+    configuration = config()
+    command.upgrade(configuration, f"{since or 'base'}:{to}", sql=True)
+    written = configuration.output_buffer
+    assert isinstance(written, io.StringIO)
+    return written.getvalue()

@@ -1,0 +1,1 @@
+"""What is searched, and how."""
