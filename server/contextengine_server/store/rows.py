@@ -260,6 +260,12 @@ class Commit(msgspec.Struct, frozen=True):
     """What the commit reports of a model call: added to what the agent spent. It outlives the
     session."""
 
+    @property
+    def expected_commit(self) -> bytes:
+        """The name of the commit that made the state which this one changes; empty: it has none, or
+        there is none."""
+        return self.head.ancestors[-COMMIT_ID:]
+
 
 class Changes(msgspec.Struct, frozen=True):
     """What changed in a session since a revision: rows created or retired since, in order."""

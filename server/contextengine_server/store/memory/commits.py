@@ -16,7 +16,7 @@ from contextengine_server.store.errors import (
     RevisionConflict,
     StoreError,
 )
-from contextengine_server.store.rows import COMMIT_ID, Commit, Deleted
+from contextengine_server.store.rows import Commit, Deleted
 
 from . import agent_facts, ledger
 from .tables import SessionTables, Tables, live
@@ -51,7 +51,7 @@ def _look(tables: Tables, change: Commit, session: SessionTables | None) -> None
     if reply is not None and reply.request_id in (known := tables.replies.get(head.scope, {})):
         raise DuplicateRequest(known[reply.request_id][0])
     actual = None if session is None else session.head
-    wanted = (change.expected_revision, head.incarnation, head.ancestors[-COMMIT_ID:])
+    wanted = (change.expected_revision, head.incarnation, change.expected_commit)
     found = (actual.revision, actual.incarnation, actual.commit_id) if actual else None
     if wanted != found if change.expected_revision else actual is not None:
         revision = None if actual is None else actual.revision

@@ -24,7 +24,6 @@ from contextengine_server.store.errors import (
     StoreError,
 )
 from contextengine_server.store.rows import (
-    COMMIT_ID,
     Assignment,
     Commit,
     Debt,
@@ -117,7 +116,7 @@ def _advance(db: sqlite3.Connection, change: Commit) -> None:
     head, expected = change.head, change.expected_revision
     if expected:
         row = updated_values(head) + head.scope
-        row += head.incarnation, expected, head.ancestors[-COMMIT_ID:]
+        row += head.incarnation, expected, change.expected_commit
         if db.execute(SQL.heads.update, row).rowcount:
             return
     else:
