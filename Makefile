@@ -10,6 +10,8 @@ RUN_READY := $(RUN_VENV)/.ready
 BUF := node_modules/.bin/buf
 HERMES := tests/hosts/hermes/.venv
 NODE_HOSTS := tests/hosts/node/node_modules/.package-lock.json
+FRAMEWORKS := tests/hosts/.venv
+FRAMEWORKS_READY := $(FRAMEWORKS)/.ready
 OPENCLAW := tests/hosts/openclaw/node_modules/.package-lock.json
 CODEX := tests/codex/node_modules/.package-lock.json
 RELEASED := proto/released/v1.binpb
@@ -170,9 +172,12 @@ test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, 
 # Turns of each conversation that an agent holds with the service behind it; `make test` plays ten.
 HOST_TURNS ?= 200
 
-test-hosts: setup $(if $(shell command -v npm),$(NODE_HOSTS)) ## Hold long conversations behind the proxy and each framework, and print what a call costs more
-	CONTEXTENGINE_HOST_TURNS=$(HOST_TURNS) $(BIN)/python -m pytest -q -s tests/hosts
+test-hosts: setup $(FRAMEWORKS_READY) $(if $(shell command -v npm),$(NODE_HOSTS)) ## Hold long conversations behind the proxy and each framework, and print what a call costs more
+	CONTEXTENGINE_HOST_TURNS=$(HOST_TURNS) $(FRAMEWORKS)/bin/python -m pytest -q -s tests/hosts
 	$(BIN)/python -m tests.hosts.latency
+
+test-frameworks: $(FRAMEWORKS_READY) ## Hold every framework, installed into tests/hosts, to one table of scenarios
+	$(FRAMEWORKS)/bin/python -m pytest -q -n auto tests/hosts/test_table.py tests/hosts/test_langchain.py tests/hosts/test_framework_parts.py
 
 demo: $(RUN_READY) ## Replay the example transcripts and print what the model would see
 	$(RUN_BIN)/python scripts/demo.py
@@ -247,6 +252,12 @@ $(HERMES): tests/hosts/hermes/requirements.txt
 	$@/bin/pip install -q -r $<
 	$@/bin/pip install -q --no-deps -e generated/python -e clients/python -e integrations/hermes
 	@touch $@
+
+$(FRAMEWORKS_READY): tests/hosts/requirements.txt $(PROJECTS) $(INTEGRATIONS)
+	"$(PYTHON)" -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python $(PIP_LOCKED) -r $<
+	$(FRAMEWORKS)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation $(OURS) $(BETWEEN)
+	touch $@
 
 # OpenClaw refuses to be installed by an older Node than it needs: what it runs on comes beside it.
 $(OPENCLAW): tests/hosts/openclaw/package-lock.json

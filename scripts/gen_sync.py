@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("clients/python/contextengine")
 MODULES = {
     "aio": "client",
+    "aio_conversation": "conversation",
     "aio_feed": "feed",
     "aio_probe": "probe",
     "aio_runtime": "runtime",
@@ -33,6 +34,8 @@ BY_HAND = {"aio_probe", "aio_runtime"}
 CLASSES = {
     "AsyncClient": "Client",
     "AsyncConnection": "BlockingConnection",
+    "AsyncConversation": "Conversation",
+    "AsyncConversations": "Conversations",
     "AsyncEngines": "Engines",
     "AsyncFeed": "Feed",
     "AsyncProbe": "Probe",
@@ -60,6 +63,9 @@ PHRASES = {
     ),
     "of messages is, for asyncio. `feed` is the same\nfor threads, generated from this module.": (
         "of messages is, blocking. `aio_feed` is the\nsame for asyncio."
+    ),
+    "for asyncio. `conversation`\nis the same for threads, generated from this module.": (
+        "blocking.\n`aio_conversation` is the same for asyncio."
     ),
     "Close it, or use it in `async with`.": "Close it, or use it in `with`.",
     "As an async context manager": "As a context manager",

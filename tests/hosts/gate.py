@@ -15,11 +15,15 @@ class Gate:
     """Passes connections on to `target`."""
 
     def __init__(self, target: str) -> None:
-        self._host, _, port = target.rpartition(":")
-        self._port = int(port)
+        self.lead_to(target)
         self._way = Way.OPEN
         self._open: set[asyncio.StreamWriter] = set()
         self.address = ""
+
+    def lead_to(self, target: str) -> None:
+        """Where connections lead from now on."""
+        self._host, _, port = target.rpartition(":")
+        self._port = int(port)
 
     def turn(self, way: Way) -> None:
         """What stands there from now on. Connections that there are end, unless it hangs."""

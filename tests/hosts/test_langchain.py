@@ -13,14 +13,22 @@ pytest.importorskip("langchain.agents")
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.prebuilt import create_react_agent
 
 from contextengine import AsyncClient, Client
 from contextengine.messages import text_of
-from contextengine_langchain import ContextengineMiddleware
+from contextengine.types import FORM_PLACEHOLDER, Item
+from contextengine_langchain import ContextengineHooks, ContextengineMiddleware
 from contextengine_langchain.messages import kept, shown, with_addition
 from tests.hosts.stage import soon
 from tests.integration.harness import House, house, ref
@@ -166,12 +174,68 @@ async def test_without_a_thread_the_state_is_sent_as_it_is(home: House) -> None:
 
 def test_what_is_shown_verbatim_is_the_agents_own_message() -> None:
     said = AIMessage("hm", id="a", additional_kwargs={"signature": "s"})
-    (one,) = kept([said])
+    rows = kept([said])
+    (one,) = rows
     assert (one.id, text_of(one)) == ("a", "hm")
-    from contextengine.types import FORM_PLACEHOLDER, Item
+    assert shown([Item(id="a", message=one)], [said], rows)[0] is said
+    made = shown([Item(id="a", message=one, form=FORM_PLACEHOLDER)], [said], rows)
+    assert made[0] is not said
 
-    assert shown([Item(id="a", message=one)], [said])[0] is said
-    assert shown([Item(id="a", message=one, form=FORM_PLACEHOLDER)], [said])[0] is not said
+
+def test_what_failed_and_what_binds_reasoning_is_kept() -> None:
+    thought = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
+    failed = ToolMessage("no", tool_call_id="c", status="error", artifact={"a": 1}, id="b")
+    reply, result = kept([AIMessage(thought, id="a"), failed])
+    assert reply.parts[0].reasoning.signature == b"s"
+    assert result.parts[0].tool_result.is_error
+    assert result.parts[0].tool_result.details_json == b'{"a":1}'
+
+
+def test_messages_without_ids_are_named_by_what_they_say() -> None:
+    one, other = kept([HumanMessage("hi"), AIMessage("hm")]), kept([HumanMessage("hi")])
+    assert one[0].id == other[0].id
+    assert one[1].id not in ("", one[0].id)
+
+
+async def test_a_graph_with_hooks_gets_what_fits_and_keeps_its_state(home: House) -> None:
+    model = Scripted(seen=[])
+    async with AsyncClient(home.app.address, retry_for=0) as client:
+        hooks = ContextengineHooks(client, window=WINDOW)
+        graph: Any = create_react_agent(
+            model,
+            [look_up],
+            pre_model_hook=hooks.before_model,
+            post_model_hook=hooks.after_model,
+            checkpointer=InMemorySaver(),
+        )
+        for at in range(45):
+            await graph.ainvoke({"messages": [HumanMessage(f"question {at}")]}, RUN)
+        await soon(lambda: has_summaries(home))
+        state = await graph.ainvoke({"messages": [HumanMessage("the last one")]}, RUN)
+    rows = await home.rows(HERE)
+    assert [row.message.id for row in rows] == [message.id for message in state["messages"]]
+    last = model.seen[-1]
+    assert last[0].type == "system", "the model is told that the beginning is summarized"
+    assert any(str(message.id).startswith("ce:summary:") for message in last)
+    assert len(last) < len(rows)
+    assert last[-1] is state["messages"][-2]
+
+
+def test_blocking_graphs_do_the_same(serving: str) -> None:
+    model = Scripted(seen=[])
+    with Client(serving, retry_for=0) as client:
+        hooks = ContextengineHooks(client, window=WINDOW)
+        graph: Any = create_react_agent(
+            model,
+            [look_up],
+            pre_model_hook=hooks.before_model,
+            post_model_hook=hooks.after_model,
+            checkpointer=InMemorySaver(),
+        )
+        for at in range(3):
+            state = graph.invoke({"messages": [HumanMessage(f"question {at}")]}, RUN)
+        status = client.get_status(HERE)
+    assert status.message_count == len(state["messages"])
 
 
 def test_the_addition_stands_behind_the_agents_own_words() -> None:

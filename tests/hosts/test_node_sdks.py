@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from contextengine import Message
+from contextengine import name_by_content as name
 from contextengine.formats import from_anthropic, from_openai, from_responses
-from contextengine_proxy.conversation import name
 from tests.hosts.stage import staged
 from tests.integration.harness import ref
 

@@ -15,7 +15,7 @@ import httpx2
 import pytest
 from starlette.responses import Response
 
-from contextengine_proxy.conversation import name
+from contextengine import name_by_content as name
 from tests.hosts.gate import Way, gate
 from tests.hosts.sdk_hosts import Agent, AnthropicAgent, ChatAgent, ResponsesAgent
 from tests.hosts.stage import Stage, proxied, soon, staged

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextengine import name_by_content as name
 from contextengine.formats import from_anthropic, from_openai
 from contextengine_proxy.command import main
-from contextengine_proxy.conversation import name, opening, session_of
+from contextengine_proxy.conversation import opening, session_of
 from contextengine_proxy.copy import ReplyCopy
 from contextengine_proxy.dialects import DIALECTS, dialect_of
 from contextengine_proxy.dialects.anthropic import DIALECT as ANTHROPIC

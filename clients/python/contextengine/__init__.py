@@ -14,15 +14,18 @@ typed errors in `contextengine.errors`, conversions from and to provider formats
 """
 
 from .aio import AsyncClient
+from .aio_conversation import AsyncConversation, AsyncConversations
 from .aio_feed import AsyncFeed
 from .aio_session import AsyncSession
 from .aio_transport import AsyncStream
 from .client import Client
+from .conversation import Conversation, Conversations
 from .deltas import Assembly, DeltaMismatch
 from .errors import ContextEngineError
 from .feed import Feed
 from .ids import new_id, with_ids
 from .messages import assistant, system, text_of, tool_call, tool_result, user
+from .naming import name_by_content
 from .runtime import Lending
 from .session import Session
 from .transport import Stream
@@ -31,11 +34,15 @@ from .types import Message, SessionRef
 __all__ = [
     "Assembly",
     "AsyncClient",
+    "AsyncConversation",
+    "AsyncConversations",
     "AsyncFeed",
     "AsyncSession",
     "AsyncStream",
     "Client",
     "ContextEngineError",
+    "Conversation",
+    "Conversations",
     "DeltaMismatch",
     "Feed",
     "Lending",
@@ -44,6 +51,7 @@ __all__ = [
     "SessionRef",
     "Stream",
     "assistant",
+    "name_by_content",
     "new_id",
     "system",
     "text_of",

@@ -1,9 +1,4 @@
-"""Messages of LangChain as the service keeps them, and back.
-
-They travel in the form of OpenAI's chat; what that form cannot say (a tool's status and artifact,
-signed reasoning) is not lost: what the service shows verbatim is the agent's own message again, by
-its id.
-"""
+"""Messages of LangChain as the service keeps them, and back. Pure."""
 
 from __future__ import annotations
 
@@ -14,39 +9,40 @@ from typing import Any
 from langchain_core.messages import (
     AnyMessage,
     SystemMessage,
-    convert_to_messages,
-    convert_to_openai_messages,
+    messages_from_dict,
+    messages_to_dict,
 )
 
-from contextengine import Message
-from contextengine.formats import from_openai, to_openai
-from contextengine.types import FORM_UNSPECIFIED, Item
+from contextengine import Message, name_by_content
+from contextengine.conversation import shown_verbatim
+from contextengine.formats import from_langchain, to_langchain
+from contextengine.types import Item
 
 
 def kept(messages: Sequence[AnyMessage]) -> list[Message]:
-    """As the service keeps them. Each has an id, which LangGraph gives to what is in a state."""
-    made: list[Message] = []
-    for message in messages:
-        row: Any = convert_to_openai_messages(message)
-        (one,) = from_openai([_plain(row)])
-        one.id = str(message.id or "")
-        made.append(one)
+    """As the service keeps them. Each has an id, which LangGraph gives to what is in a state; where
+    one has none, all are named by what they say. Raises FormatError."""
+    written: Any = messages_to_dict(list(messages))
+    made = from_langchain(map(_plain, written))
+    if not all(one.id for one in made):
+        name_by_content(made)
     return made
 
 
-def shown(items: Iterable[Item], known: Sequence[AnyMessage]) -> list[AnyMessage]:
+def shown(
+    items: Iterable[Item], own: Sequence[AnyMessage], kept: Sequence[Message]
+) -> list[AnyMessage]:
     """What the service answered, in the agent's own messages where they are shown verbatim."""
-    own = {str(message.id): message for message in known}
-    made: list[AnyMessage] = []
+    known = {row.id: message for row, message in zip(kept, own, strict=True)}
+    made: list[Any] = []
     for item in items:
-        found = own.get(item.id) if item.form == FORM_UNSPECIFIED else None
-        if found is not None:
-            made.append(found)
+        if shown_verbatim(item, known):
+            made.append(known[item.id])
             continue
-        written: Any = convert_to_messages(to_openai([item.message]))
+        written: Any = messages_from_dict(to_langchain([item.message]))
         for one in written:
             one.id = item.id or None
-        made.extend(written)
+        made += written
     return made
 
 

@@ -20,9 +20,10 @@ from typing import Any
 from contextengine import Assembly, AsyncClient, AsyncFeed, ContextEngineError, SessionRef
 from contextengine.feed import AT_ONCE
 from contextengine.formats import FormatError
+from contextengine.naming import name_by_content
 from contextengine.types import Budget, Item, LiveList, Message, ReportUsageRequest, WindowBudget
 
-from .conversation import name, opening, session_of
+from .conversation import opening, session_of
 from .dialects.dialect import Dialect, Entry, Reply, verbatim
 from .document import Document, Unreadable
 from .windows import Windows
@@ -34,6 +35,8 @@ MOST_WARM = 128
 costs one question more."""
 RECORD_S = 15.0
 """Seconds that the service may take to store a reply. Nobody waits for it."""
+AWAY_S = 0.05
+"""Seconds that a call waits for the one before it while the service is away."""
 NOT_KEPT = ("SESSION_IGNORED", "SESSION_STATELESS")
 """Sessions that the service is set to keep nothing of: the client's list is all there is."""
 _FINDER = re.compile(r" Find them with (\w+)\.")
@@ -149,7 +152,8 @@ class Talks:
         talk = self._talk(session)
         until = time.monotonic() + self._patience
         try:
-            async with asyncio.timeout(self._patience):
+            # Whoever holds it waits for the service: where that one is away it is not waited for.
+            async with asyncio.timeout(AWAY_S if self.away else self._patience):
                 await talk.lock.acquire()
             try:
                 assembly = await self._assembled(talk, request, until)
@@ -173,7 +177,7 @@ class Talks:
         if request is None:
             return
         try:
-            ids = [*request.ids, *name(reply.messages, request.ids[-1])]
+            ids = [*request.ids, *name_by_content(reply.messages, request.ids[-1])]
             messages = [*request.messages, *reply.messages]
             talk = prepared.talk
             if talk is None:
@@ -298,7 +302,7 @@ class Reader:
             messages.append(message)
             taken += length
         new = dialect.read(originals[taken:])
-        name(new, messages[-1].id if messages else "")
+        name_by_content(new, messages[-1].id if messages else "")
         messages += new
         self._last[key] = Read(originals, messages)
         if len(self._last) > MOST_WARM:

@@ -21,7 +21,7 @@ _PLAIN = str.maketrans("-_", "+/")
 def decoded(node: Node, key: str) -> bytes:
     """The bytes of a member in base64, of either alphabet."""
     try:
-        return base64.b64decode(node.required(key).translate(_PLAIN), validate=True)
+        return base64.b64decode(node.text(key).translate(_PLAIN), validate=True)
     except (binascii.Error, ValueError):
         raise node.error(key, "base64 is needed") from None
 

@@ -26,6 +26,7 @@ from ..types import (
     ToolCallPart,
     ToolResultPart,
 )
+from .common import decoded
 from .node import Node, Source, load
 
 FORMAT = "gemini.content"
@@ -99,10 +100,7 @@ def _content(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
         return _answer(answer, invented, waiting)
     if inline is not None:
         mime = inline.text("mime_type")
-        try:
-            data = base64.b64decode(inline.text("data"), validate=True)
-        except binascii.Error:
-            raise inline.error("data", "base64 is needed") from None
+        data = decoded(inline, "data")
         if mime.startswith("image/"):
             return Part(image=ImagePart(data=data, mime_type=mime))
         return Part(file=FilePart(data=data, mime_type=mime))

@@ -1,0 +1,5 @@
+"""contextengine for Pydantic AI."""
+
+from .capability import Contextengine
+
+__all__ = ["Contextengine"]

@@ -1,0 +1,1 @@
+"""Agents that are built with frameworks, each behind one interface, and what their model does."""

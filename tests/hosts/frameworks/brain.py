@@ -1,0 +1,73 @@
+"""What the model of every agent does, whatever framework asks it: told by the words of the user."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from tests.hosts.upstream import Answer
+
+FAILS = "[the model fails]"
+"""Words of the user upon which the model answers with an error."""
+BRIEFLY = "[briefly]"
+"""Words of the user upon which the model says little: without the service what may be shown is
+bounded by its bytes, not counted."""
+NOTHING = "nothing"
+"""What the tool cannot look up."""
+
+
+class ModelFailed(Exception):
+    """The model answered with an error."""
+
+
+def calling(*wanted: str) -> str:
+    """Words of the user upon which the model calls the tool for each of these, all at once."""
+    return f"[look up {', '.join(wanted)}]"
+
+
+def found(of: str) -> str:
+    """What the tool says."""
+    return f"found {of}: " + "word " * 150
+
+
+@dataclass
+class Brain:
+    """The model. It remembers the texts of each request, in order."""
+
+    seen: list[list[str]] = field(default_factory=list)
+
+    def answer(self, texts: list[str], asked: bool) -> Answer:
+        """The answer to a request of these texts. asked: whether the user spoke last. Raises
+        ModelFailed."""
+        self.seen.append(texts)
+        last = texts[-1] if texts else ""
+        if asked and FAILS in last:
+            raise ModelFailed("the model is down")
+        wanted = re.search(r"\[look up (.*?)\]", last) if asked else None
+        if wanted:
+            return Answer(calls=[{"of": one} for one in wanted[1].split(", ")])
+        little = any(BRIEFLY in text for text in texts[-4:])
+        return Answer(f"Answer {len(self.seen)}: " + "well " * (3 if little else 400))
+
+    def chat(self, number: int, given: Any) -> Answer | Response:
+        """The answer to a request of Chat Completions or Responses."""
+        rows = given.get("messages") or given["input"]
+        texts = [text for row in rows for text in _texts(row)]
+        try:
+            return self.answer(texts, rows[-1].get("role") == "user")
+        except ModelFailed as error:
+            return JSONResponse({"error": {"message": str(error), "type": "server_error"}}, 400)
+
+
+def _texts(row: Any) -> list[str]:
+    """The texts of an element of a request; instructions are not looked at."""
+    if row.get("role") in ("system", "developer"):
+        return []
+    content = row.get("content", row.get("output"))
+    if isinstance(content, str):
+        return [content] if content else []
+    pieces = content if isinstance(content, list) else []
+    return [piece["text"] for piece in pieces if piece.get("text")]

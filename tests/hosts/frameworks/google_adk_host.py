@@ -1,0 +1,127 @@
+"""An agent of Google's Agent Development Kit, whose conversation is in the kit's session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from google.adk.agents import LlmAgent
+from google.adk.apps import App
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.genai import types
+
+from contextengine.types import SessionRef
+from contextengine_google_adk import ContextenginePlugin
+
+from .brain import NOTHING, Brain, found
+from .host import SYSTEM, WINDOW, Host
+
+USER = "ann"
+
+
+def look_up(of: str) -> dict[str, str]:
+    """Looks something up."""
+    return {"error": "there is nothing"} if of == NOTHING else {"output": found(of)}
+
+
+class Model(BaseLlm):
+    """Asks the brain."""
+
+    brain: Any
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        last = llm_request.contents[-1]
+        asked = any(part.text for part in last.parts or ())
+        answer = self.brain.answer(texts(llm_request.contents), asked)
+        parts = [types.Part(text=answer.words)] if answer.words else []
+        parts += [
+            types.Part(function_call=types.FunctionCall(name="look_up", args=given))
+            for given in answer.calls
+        ]
+        yield LlmResponse(content=types.Content(role="model", parts=parts))
+
+
+def texts(contents: Sequence[types.Content]) -> list[str]:
+    """What the contents say."""
+    said: list[str] = []
+    for part in (part for content in contents for part in content.parts or ()):
+        if part.text:
+            said.append(part.text)
+        if part.function_response is not None:
+            said += map(str, (part.function_response.response or {}).values())
+    return said
+
+
+class GoogleAdkHost(Host):
+    """The plugin in an app."""
+
+    name = "google-adk"
+    forks = False
+
+    def __init__(self, address: str, brain: Brain) -> None:
+        super().__init__(address, brain)
+        self.sessions = InMemorySessionService()
+        self.begun = False
+
+    async def start(self) -> None:
+        self.service = self.client()
+        agent = LlmAgent(
+            name="careful",
+            model=Model(model="mock-1", brain=self.brain),
+            instruction=SYSTEM,
+            tools=[look_up],
+        )
+        plugin = ContextenginePlugin(self.service, window=WINDOW)
+        app = App(name="support", root_agent=agent, plugins=[plugin])
+        self.runner = Runner(app=app, session_service=self.sessions)
+        if not self.begun:
+            await self.sessions.create_session(
+                app_name="support", user_id=USER, session_id="case-1"
+            )
+            self.begun = True
+
+    async def stop(self) -> None:
+        await self.runner.close()
+        await self.service.close()
+
+    async def say(self, words: str) -> None:
+        said = types.Content(role="user", parts=[types.Part(text=words)])
+        async for event in self.runner.run_async(
+            user_id=USER, session_id="case-1", new_message=said
+        ):
+            if event.error_message:
+                raise RuntimeError(event.error_message)
+
+    async def transcript(self) -> list[str]:
+        return texts([event.content for event in await self.events() if event.content])
+
+    async def events(self) -> list[Any]:
+        session = await self.sessions.get_session(
+            app_name="support", user_id=USER, session_id="case-1"
+        )
+        assert session is not None
+        events: list[Any] = []
+        for event in session.events:
+            before = event.actions.rewind_before_invocation_id if event.actions else None
+            if before:
+                at = [one.invocation_id for one in events].index(before)
+                del events[at:]
+            else:
+                events.append(event)
+        return events
+
+    @property
+    def ref(self) -> SessionRef:
+        return SessionRef(agent_id="google-adk", session_id=f"{USER}/case-1")
+
+    async def undo(self) -> None:
+        last = (await self.events())[-1].invocation_id
+        await self.runner.rewind_async(
+            user_id=USER, session_id="case-1", rewind_before_invocation_id=last
+        )

@@ -1,0 +1,77 @@
+"""One interface for every agent, so that one table of scenarios holds for all."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import ClassVar
+
+from contextengine import AsyncClient
+from contextengine.types import SessionRef
+
+from .brain import Brain
+
+SYSTEM = "You are a careful assistant."
+WINDOW = 18_000
+"""Tokens, so that some turns do not fit."""
+
+
+class Host(ABC):
+    """An agent in one conversation, whose framework runs as it does for a user."""
+
+    name: ClassVar[str]
+    takes_back: ClassVar[bool] = True
+    """Whether a user can take a turn back."""
+    forks: ClassVar[bool] = True
+    """Whether a conversation can go on in two."""
+    forgets_failed: ClassVar[bool] = False
+    """Whether what the user said before the model failed is no part of the conversation."""
+    keeps_list: ClassVar[bool] = True
+    """Whether the conversation is the framework's own, and not the service's."""
+
+    def __init__(self, address: str, brain: Brain) -> None:
+        """address: of the service."""
+        self.address, self.brain = address, brain
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Host]:
+        """The agent, as long as it runs."""
+        await self.start()
+        try:
+            yield self
+        finally:
+            await self.stop()
+
+    def client(self) -> AsyncClient:
+        """A client as the documents say that it is made."""
+        return AsyncClient(self.address, breaker=True)
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Begins to run, from what was kept of the conversation."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Ends. What a user would find again afterwards is kept."""
+
+    @abstractmethod
+    async def say(self, words: str) -> None:
+        """A turn. Raises whatever the framework raises where the model fails."""
+
+    @abstractmethod
+    async def transcript(self) -> list[str]:
+        """The texts of the conversation as the host has it, in order."""
+
+    @property
+    @abstractmethod
+    def ref(self) -> SessionRef:
+        """The session in the service."""
+
+    async def undo(self) -> None:
+        """Takes the last turn back."""
+        raise NotImplementedError
+
+    async def fork(self) -> None:
+        """Goes on in a copy of the conversation; what is said now is said there."""
+        raise NotImplementedError

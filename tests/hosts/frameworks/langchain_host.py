@@ -1,0 +1,118 @@
+"""An agent of LangChain's `create_agent`, whose conversation a checkpointer keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import ToolException, tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from contextengine.types import SessionRef
+from contextengine_langchain import ContextengineMiddleware
+
+from .brain import NOTHING, Brain, found
+from .host import SYSTEM, WINDOW, Host
+
+
+@tool
+def look_up(of: str) -> str:
+    """Looks something up."""
+    if of == NOTHING:
+        raise ToolException("there is nothing")
+    return found(of)
+
+
+look_up.handle_tool_error = True
+
+
+class Model(BaseChatModel):
+    """Asks the brain."""
+
+    brain: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "brain"
+
+    def bind_tools(self, tools: Any, **more: Any) -> Any:
+        return self
+
+    def _generate(self, messages: Any, *_: Any, **more: Any) -> ChatResult:
+        answer = self.brain.answer(texts(messages), messages[-1].type == "human")
+        calls = [
+            {"name": "look_up", "args": given, "id": f"c{len(self.brain.seen)}-{at}"}
+            for at, given in enumerate(answer.calls)
+        ]
+        said = AIMessage(answer.words, tool_calls=calls)
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+def texts(messages: Sequence[Any]) -> list[str]:
+    """What the messages say, without instructions."""
+    said = [one for one in messages if one.type != "system"]
+    return [
+        one.content if isinstance(one.content, str) else json.dumps(one.content)
+        for one in said
+        if one.content
+    ]
+
+
+class LangChainHost(Host):
+    """The middleware in `create_agent`."""
+
+    name = "langchain"
+
+    def __init__(self, address: str, brain: Brain) -> None:
+        super().__init__(address, brain)
+        self.saver = InMemorySaver()
+        self.thread = "thread-1"
+
+    async def start(self) -> None:
+        self.service = self.client()
+        keeper = ContextengineMiddleware(self.service, window=WINDOW)
+        self.agent: Any = create_agent(
+            Model(brain=self.brain),
+            [look_up],
+            system_prompt=SYSTEM,
+            middleware=[keeper],
+            checkpointer=self.saver,
+        )
+
+    async def stop(self) -> None:
+        await self.service.close()
+
+    async def say(self, words: str) -> None:
+        await self.agent.ainvoke({"messages": [HumanMessage(words)]}, self.run)
+
+    async def transcript(self) -> list[str]:
+        return texts(await self.messages())
+
+    @property
+    def ref(self) -> SessionRef:
+        return SessionRef(agent_id="langchain", session_id=self.thread)
+
+    async def undo(self) -> None:
+        messages = await self.messages()
+        last = max(at for at, one in enumerate(messages) if one.type == "human")
+        gone = [RemoveMessage(id=str(one.id)) for one in messages[last:]]
+        await self.agent.aupdate_state(self.run, {"messages": gone})
+
+    async def fork(self) -> None:
+        messages = await self.messages()
+        self.thread += "-fork"
+        await self.agent.aupdate_state(self.run, {"messages": messages})
+
+    async def messages(self) -> list[Any]:
+        state = await self.agent.aget_state(self.run)
+        found: list[Any] = state.values.get("messages", [])
+        return found
+
+    @property
+    def run(self) -> Any:
+        return {"configurable": {"thread_id": self.thread}}

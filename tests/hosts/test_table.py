@@ -1,0 +1,278 @@
+"""One table of scenarios for every agent, judged from outside: by the texts in the requests that
+its model gets, by what is stored beside what the host has, and by what of a request is the same as
+in the one before. Each host runs where it is installed: `make test-frameworks`."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contextengine import AsyncClient, text_of
+from contextengine.types import SessionRef
+from tests.acceptance.shell import serving
+from tests.hosts.frameworks.brain import BRIEFLY, FAILS, NOTHING, Brain, calling
+from tests.hosts.frameworks.host import Host
+from tests.hosts.gate import Gate, Way, gate
+from tests.hosts.stage import soon
+
+TURNS = int(os.environ.get("CONTEXTENGINE_HOST_TURNS", "12"))
+WHERE = {
+    "langchain": ("langchain.agents", "langchain_host", "LangChainHost"),
+    "openai-agents": ("agents.run", "openai_agents_host", "OpenAIAgentsHost"),
+    "pydantic-ai": ("pydantic_ai.capabilities", "pydantic_ai_host", "PydanticAIHost"),
+    "google-adk": ("google.adk.plugins", "google_adk_host", "GoogleAdkHost"),
+    "proxy-chat": ("openai", "proxy_hosts", "ChatProxyHost"),
+    "proxy-responses": ("openai", "proxy_hosts", "ResponsesProxyHost"),
+    "proxy-anthropic": ("anthropic", "proxy_hosts", "AnthropicProxyHost"),
+}
+"""What each host needs, and where it is."""
+PROBED_S = 2.0
+"""By then a client has seen that the service is there again."""
+EACH = pytest.mark.parametrize("name", WHERE)
+pytestmark = pytest.mark.timeout(180 + 10 * TURNS)
+
+
+class Stage:
+    """A service of its own process, which can be killed, behind a way that can be closed."""
+
+    def __init__(self, path: Path, way: Gate) -> None:
+        self.path, self.way = path, way
+        self.brain = Brain()
+        self.life = ExitStack()
+        self.address = ""
+
+    def serve(self) -> None:
+        """Begins, or begins again over what was stored."""
+        server = self.life.enter_context(serving(self.path))
+        self.process, self.address = server.process, server.address
+        self.way.lead_to(server.address)
+        self.way.turn(Way.OPEN)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+        self.way.turn(Way.CLOSED)
+
+    async def stored(self, ref: SessionRef) -> list[str]:
+        """The texts of the session's view, in order."""
+        async with AsyncClient(self.address, retry_for=0) as client:
+            rows = [
+                reply.message
+                async for reply in client.sessions.export(ref)
+                if reply.HasField("message")
+            ]
+        texts = [text_of(row.message) for row in rows if not row.retired_revision]
+        return [text for text in texts if text]
+
+    async def agrees(self, host: Host) -> None:
+        """Waits until the service holds what the host has, in its order and nothing else."""
+        wanted = joined(await host.transcript())
+
+        async def same() -> bool:
+            return joined(await self.stored(host.ref)) == wanted
+
+        try:
+            await soon(same)
+        except TimeoutError:
+            assert joined(await self.stored(host.ref)) == wanted
+
+    async def summarized(self, host: Host) -> None:
+        """Waits until the background has made a summary: a real model takes longer than ours."""
+
+        async def there() -> bool:
+            async with AsyncClient(self.address, retry_for=0) as client:
+                return (await client.get_status(host.ref)).summary_count > 0
+
+        await soon(there)
+
+
+def joined(texts: list[str]) -> str:
+    """Texts in their order, however a format parts them into messages."""
+    return "\n".join(texts)
+
+
+@asynccontextmanager
+async def played(name: str, path: Path) -> AsyncIterator[tuple[Stage, Host]]:
+    """A host with the service behind it."""
+    needs, module, kind = WHERE[name]
+    pytest.importorskip(needs, exc_type=ImportError)
+    async with gate("127.0.0.1:1") as way:
+        stage = Stage(path, way)
+        with stage.life:
+            stage.serve()
+            made = getattr(importlib.import_module(f"tests.hosts.frameworks.{module}"), kind)
+            host: Host = made(way.address, stage.brain)
+            async with host.running():
+                yield stage, host
+
+
+def question(turn: int) -> str:
+    """What the user says. Some turns call the tool, some twice at once, some in vain."""
+    kinds = ["", calling(f"{turn}-a"), calling(f"{turn}-a", f"{turn}-b", NOTHING), ""]
+    return f"Question {turn}? {kinds[turn % 4]} {'please ' * 40}".rstrip()
+
+
+def questions_in(texts: list[str]) -> list[str]:
+    return [text.split("?")[0] for text in texts if text.startswith("Question")]
+
+
+async def failed(host: Host, words: str) -> None:
+    """A turn in which the model fails, as the host's user meets it."""
+    with pytest.raises(Exception):  # noqa: B017 - each framework raises its own
+        await host.say(words)
+
+
+@EACH
+async def test_long_conversations_are_kept_whole_and_shown_within_the_window(
+    name: str, tmp_path: Path
+) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        for turn in range(TURNS):
+            await host.say(question(turn))
+        await stage.agrees(host)
+        await stage.summarized(host)
+        await host.say("And the last one?")
+        await stage.agrees(host)
+        told = await host.transcript()
+    assert questions_in(told) == [f"Question {turn}" for turn in range(TURNS)]
+    last = stage.brain.seen[-1]
+    assert last[-1] == "And the last one?"
+    assert "Question 0" not in questions_in(last), "the beginning is summarized"
+    assert any("trust=untrusted" in text for text in last), "by a summary that says so"
+    assert len(joined(last)) < 50_000, "within the window"
+    # Within a turn, and mostly beyond it, a request goes on where the one before it ended.
+    steps = list(pairwise(stage.brain.seen))
+    goes_on = [later[: len(earlier)] == earlier for earlier, later in steps]
+    assert sum(goes_on) >= 0.6 * len(steps), f"{sum(goes_on)} of {len(steps)}"
+
+
+@EACH
+async def test_a_service_that_is_killed_and_comes_back_loses_no_turn(
+    name: str, tmp_path: Path
+) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        await host.say(f"Question 0? ALPHA {BRIEFLY}")
+        stage.kill()
+        took = []
+        for words in (
+            f"Question 1? BRAVO {BRIEFLY}",
+            f"Question 2? {BRIEFLY} {calling('x', NOTHING)}",
+        ):
+            began = time.monotonic()
+            await host.say(words)
+            took.append(time.monotonic() - began)
+            assert words in stage.brain.seen[-1]
+        assert f"Question 0? ALPHA {BRIEFLY}" in stage.brain.seen[-1], (
+            "the model was shown what was said"
+        )
+        stage.serve()
+        await asyncio.sleep(PROBED_S)
+        await host.say(f"Question 3? DELTA {BRIEFLY}")
+        assert questions_in(stage.brain.seen[-1]) == [f"Question {at}" for at in range(4)]
+        await stage.agrees(host)
+    print(f"{name}: turns without the service took {', '.join(f'{one:.2f}' for one in took)} s")
+    assert max(took) < 10, "an outage costs seconds at most"
+
+
+@EACH
+async def test_a_service_that_hangs_costs_its_deadline_once(name: str, tmp_path: Path) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        await host.say(f"Question 0? ALPHA {BRIEFLY}")
+        stage.way.turn(Way.HUNG)
+        took = []
+        for at in (1, 2):
+            began = time.monotonic()
+            await host.say(f"Question {at}? BRAVO {BRIEFLY}")
+            took.append(time.monotonic() - began)
+        stage.way.turn(Way.CLOSED)
+        stage.way.turn(Way.OPEN)
+        await asyncio.sleep(PROBED_S)
+        await host.say(f"Question 3? DELTA {BRIEFLY}")
+        await stage.agrees(host)
+    print(f"{name}: turns with a service that hangs took {took[0]:.2f} and {took[1]:.2f} s")
+    assert questions_in(stage.brain.seen[-1]) == [f"Question {at}" for at in range(4)]
+    assert took[0] < 15
+
+
+@EACH
+async def test_a_turn_that_failed_leaves_the_conversation_as_the_host_has_it(
+    name: str, tmp_path: Path
+) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        await host.say("Question 0? ALPHA")
+        await failed(host, f"Question 1? {FAILS}")
+        await host.say("Question 2? CHARLIE")
+        await stage.agrees(host)
+        gone = ["Question 1"] if not host.forgets_failed else []
+    assert questions_in(stage.brain.seen[-1]) == ["Question 0", *gone, "Question 2"]
+
+
+@EACH
+async def test_a_host_that_starts_again_goes_on_where_it_was(name: str, tmp_path: Path) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        for turn in range(3):
+            await host.say(question(turn))
+        await host.stop()
+        await host.start()
+        await host.say("Question 3? DELTA")
+        await stage.agrees(host)
+    assert questions_in(stage.brain.seen[-1]) == [f"Question {at}" for at in range(4)]
+
+
+@EACH
+async def test_an_undo_and_an_edit_leave_the_view(name: str, tmp_path: Path) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        for turn in range(3):
+            await host.say(question(turn))
+        for words in ("Question 2? instead", "Question 2? and again"):
+            await host.undo()
+            await host.say(words)
+            await stage.agrees(host)
+            assert stage.brain.seen[-1][-1] == words
+    assert questions_in(stage.brain.seen[-1]) == ["Question 0", "Question 1", "Question 2"]
+
+
+@EACH
+async def test_two_turns_with_the_same_words_are_two(name: str, tmp_path: Path) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        for words in ("Question 0? ALPHA", "go on", "go on", f"go on {calling('x', 'x')}", "go on"):
+            await host.say(words)
+        await stage.agrees(host)
+    assert stage.brain.seen[-1].count("go on") == 3
+
+
+@EACH
+async def test_a_fork_leaves_what_it_came_from(name: str, tmp_path: Path) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        if not host.forks:
+            pytest.skip(f"{name} has no forks")
+        for turn in range(3):
+            await host.say(question(turn))
+        before, told = host.ref, await host.transcript()
+        await host.fork()
+        await host.say("Question 3? in the copy")
+        await stage.agrees(host)
+        assert host.ref != before
+        assert joined(await stage.stored(before)) == joined(told)
+    assert questions_in(stage.brain.seen[-1]) == [f"Question {at}" for at in range(4)]
+
+
+def test_every_host_is_a_host() -> None:
+    """The names of the table are those of the hosts: what is skipped is skipped by name."""
+    for name, (needs, module, kind) in WHERE.items():
+        try:
+            importlib.import_module(needs)
+        except ImportError:
+            continue
+        found: Any = getattr(importlib.import_module(f"tests.hosts.frameworks.{module}"), kind)
+        assert found.name == name

@@ -1,0 +1,150 @@
+"""Conversations whose host hands over its whole list at every call: what is stored, what is
+answered."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from contextengine import (
+    AsyncClient,
+    AsyncConversation,
+    Client,
+    ContextEngineError,
+    Conversation,
+    Message,
+    assistant,
+    name_by_content,
+    text_of,
+    user,
+)
+from contextengine.conversation import shown_verbatim
+from contextengine.types import FORM_PLACEHOLDER, Budget, Item
+from tests.integration.harness import House, house, ref
+
+HERE = ref("talk", agent="host")
+ROOM = Budget(message_tokens=2_000)
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(home: House) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(home.app.address, retry_for=0) as made:
+        yield made
+
+
+def talk(*texts: str) -> list[Message]:
+    """Words of a user and of a model by turns, named by what they say."""
+    said = [assistant(text) if at % 2 else user(text) for at, text in enumerate(texts)]
+    name_by_content(said)
+    return said
+
+
+async def stored(home: House) -> list[str]:
+    return [text_of(row.message) for row in await home.rows(HERE) if not row.retired_revision]
+
+
+async def test_what_is_new_is_stored_once_and_what_fits_is_answered(
+    home: House, client: AsyncClient
+) -> None:
+    conversation = AsyncConversation(client, HERE)
+    for length in (1, 3, 3, 5):
+        reply = await conversation.assemble(talk(*"abcde"[:length]), budget=ROOM)
+        assert [text_of(one) for one in reply.messages] == [*"abcde"[:length]]
+    await conversation.end_turn(talk(*"abcdef"))
+    assert await stored(home) == [*"abcdef"]
+
+
+async def test_a_host_that_starts_anew_hands_over_what_is_known(
+    home: House, client: AsyncClient
+) -> None:
+    for length in (3, 5):
+        await AsyncConversation(client, HERE).assemble(talk(*"abcde"[:length]), budget=ROOM)
+    assert await stored(home) == [*"abcde"]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["one process", "another process"])
+async def test_an_edit_and_an_undo_leave_the_view(
+    home: House, client: AsyncClient, again: bool
+) -> None:
+    conversation = AsyncConversation(client, HERE)
+    for words in ("abcde", "abXde", "ab", "abcdefg"):
+        conversation = AsyncConversation(client, HERE) if again else conversation
+        reply = await conversation.assemble(talk(*words), budget=ROOM)
+        assert [text_of(one) for one in reply.messages] == [*words]
+        assert await stored(home) == [*words]
+
+
+async def test_two_turns_with_the_same_words_are_two(home: House, client: AsyncClient) -> None:
+    conversation = AsyncConversation(client, HERE)
+    words = ["go on", "done", "go on", "done", "go on"]
+    for length in (1, 3, 5):
+        await conversation.assemble(talk(*words[:length]), budget=ROOM)
+    assert await stored(home) == words
+
+
+async def test_a_long_list_comes_in_parts(home: House, client: AsyncClient) -> None:
+    words = [f"word {at}" for at in range(251)]
+    await AsyncConversation(client, HERE).assemble(talk(*words), budget=ROOM)
+    assert await stored(home) == words
+
+
+async def test_a_list_whose_beginning_was_cut_off_goes_on_in_its_session(
+    home: House, client: AsyncClient
+) -> None:
+    words = [f"word {at}" for at in range(9)]
+    conversation = AsyncConversation(client, HERE)
+    await conversation.assemble(talk(*words[:5]), budget=ROOM)
+    for first, last in ((2, 7), (3, 7), (5, 9)):
+        tail = talk(*words)[first:last]
+        name_by_content(tail)
+        reply = await conversation.assemble(tail, budget=ROOM)
+        assert text_of(reply.messages[-1]) == words[last - 1]
+    tail = talk(*words, "the end")[4:]
+    name_by_content(tail)
+    await conversation.end_turn(tail)
+    assert await stored(home) == [*words, "the end"]
+
+
+async def test_an_outage_is_raised_and_what_was_said_comes_with_the_next_call(
+    home: House, client: AsyncClient
+) -> None:
+    conversation = AsyncConversation(client, HERE)
+    await conversation.assemble(talk(*"abc"), budget=ROOM)
+    async with AsyncClient("127.0.0.1:1", retry_for=0) as away:
+        with pytest.raises(ContextEngineError):
+            await AsyncConversation(away, HERE).assemble(talk(*"abcde"), budget=ROOM)
+    await conversation.assemble(talk(*"abcdefg"), budget=ROOM)
+    assert await stored(home) == [*"abcdefg"]
+
+
+def test_the_blocking_one_does_the_same(tmp_path: Path) -> None:
+    from tests.acceptance.shell import serving
+
+    with serving(tmp_path) as server, Client(server.address, retry_for=0) as client:
+        conversation = Conversation(client, HERE)
+        conversation.assemble(talk(*"abc"), budget=ROOM)
+        conversation.assemble(talk(*"aXc"), budget=ROOM)
+        conversation.end_turn(talk(*"aXcd"))
+        assert client.get_status(HERE).last_message_id == talk(*"aXcd")[-1].id
+
+
+def test_what_a_host_does_not_leave_alone_is_no_part_of_a_name() -> None:
+    one, other = user("hello"), user(" hello ")
+    assert name_by_content([one]) == name_by_content([other])
+    assert name_by_content([assistant("hello")]) != [one.id]
+    assert name_by_content([user("hello")], "another beginning") != [one.id]
+
+
+def test_what_is_in_another_form_is_not_the_hosts_own() -> None:
+    assert shown_verbatim(Item(id="a"), {"a"})
+    assert not shown_verbatim(Item(id="a", form=FORM_PLACEHOLDER), {"a"})
+    assert not shown_verbatim(Item(id="b"), {"a"})
+    assert not shown_verbatim(Item(), {""})
