@@ -89,9 +89,12 @@ test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test, on 
 native: setup ## Build the native transport into .venv (needs Rust)
 	cd native && CARGO_TARGET_DIR=$(abspath build/native) VIRTUAL_ENV=$(abspath $(VENV)) $(abspath $(BIN))/maturin develop --release --quiet
 
+# What the native transport is held to; .ci/run takes the part that is about calls.
+NATIVE_TESTS ?= tests/integration tests/acceptance
+
 test-native: native ## Hold the native transport to what grpcio is held to
-	cd native && cargo fmt --check && CARGO_TARGET_DIR=$(abspath build/native) cargo clippy --quiet --release -- -D warnings
-	CONTEXTENGINE_TRANSPORT=native $(BIN)/python -m pytest -q -n auto --dist worksteal tests/integration tests/acceptance tests/conformance
+	cd native && cargo fmt --check && CARGO_TARGET_DIR=$(abspath build/native) cargo clippy --quiet --tests -- -D warnings && CARGO_TARGET_DIR=$(abspath build/native) PYO3_PYTHON=$(abspath $(BIN)/python) cargo test --quiet
+	CONTEXTENGINE_TRANSPORT=native $(BIN)/python -m pytest -q -n auto --dist worksteal $(NATIVE_TESTS)
 
 # What is run on PostgreSQL; CI takes a part of it.
 POSTGRES_TESTS ?= tests/contract/test_stores.py tests/unit/store/postgres tests/integration
