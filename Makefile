@@ -185,8 +185,11 @@ test-frameworks: $(FRAMEWORKS_READY) ## Hold every framework, installed into tes
 demo: $(RUN_READY) ## Replay the example transcripts and print what the model would see
 	$(RUN_BIN)/python scripts/demo.py
 
-bench: setup ## Measure the server against a bare handler (needs h2load: Debian's nghttp2-client)
+bench: setup ## Measure the server against a bare handler (needs Go)
 	$(BIN)/python tests/bench/run.py
+
+bench-scale: setup ## Measure 100,000 sessions in one process and a million messages in one session (needs Go, an hour)
+	$(BIN)/python tests/bench/run.py --scale
 
 bench-recall: setup ## Count the answers that stay in context and that Search finds, the share that stays cached, what masks save
 	$(BIN)/python tests/bench/recall/run.py

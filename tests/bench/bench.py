@@ -13,6 +13,9 @@ from .load import Slice
 from .report import Figure, of_rounds
 from .talk import Talk
 
+LANES = 64
+"""Calls in flight where much is asked at once."""
+
 
 @dataclass
 class Bench:
@@ -24,6 +27,8 @@ class Bench:
     seconds: float
     """How long a turn counts."""
     quick: bool
+    scale: bool = False
+    """The long form of a case, where it has one."""
     figures: list[Figure] = field(default_factory=list)
     _floor: Process | None = None
     _server: Process | None = None
@@ -81,11 +86,22 @@ class Bench:
         floor: Sequence[Slice],
         ours: Sequence[Slice],
         *,
-        goal: float | None,
+        goal: float | None = None,
         note: str = "",
     ) -> None:
-        """The throughput of ours against the floor's, round by round; and the processor time a call
-        costs."""
+        """What a call costs of processor time, and the throughput, against the floor's, round by
+        round. `goal`: of both."""
+        driver = f"driver {median(floor, own) * 1e6:,.0f}"
+        self.add(
+            of_rounds(
+                case,
+                "processor time a call, floor over ours",
+                [bare.cpu / our.cpu for our, bare in zip(ours, floor, strict=True)],
+                goal=goal,
+                floor=f"{median(floor, cpu) * 1e6:,.0f} µs ({driver})",
+                ours=f"{median(ours, cpu) * 1e6:,.0f} µs",
+            )
+        )
         self.add(
             of_rounds(
                 case,
@@ -94,15 +110,6 @@ class Bench:
                 goal=goal,
                 floor=f"{median(floor, rate):,.0f}/s",
                 ours=f"{median(ours, rate):,.0f}/s" + (f", {note}" if note else ""),
-            )
-        )
-        self.add(
-            of_rounds(
-                case,
-                "processor time a call, floor over ours",
-                [bare.cpu / our.cpu for our, bare in zip(ours, floor, strict=True)],
-                floor=f"{median(floor, cpu) * 1e6:,.0f} µs",
-                ours=f"{median(ours, cpu) * 1e6:,.0f} µs",
             )
         )
 
@@ -123,6 +130,11 @@ def cpu(one: Slice) -> float:
     return one.cpu
 
 
+def own(one: Slice) -> float:
+    """Seconds of the driver's processor time a call."""
+    return one.own
+
+
 def p50(one: Slice) -> float:
     """The median latency."""
     return one.p50
@@ -131,3 +143,8 @@ def p50(one: Slice) -> float:
 def p99(one: Slice) -> float:
     """The latency that one call in a hundred exceeds."""
     return one.p99
+
+
+def p999(one: Slice) -> float:
+    """The latency that one call in a thousand exceeds."""
+    return one.p999

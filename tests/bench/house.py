@@ -20,7 +20,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
 READY_WITHIN_S = 30.0
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class BenchError(Exception):
@@ -97,10 +96,10 @@ class Process:
         if time.perf_counter() - self.started > READY_WITHIN_S:
             raise BenchError(f"{self.name} is not ready after {READY_WITHIN_S:g} s, see {self.log}")
 
-    def cpu(self) -> float:
-        """Seconds of processor time it has taken so far, its worker processes apart."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+    def resident(self) -> int:
+        """Bytes of memory that it takes now."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     def stop(self) -> None:
         """Ends it: SIGTERM, and SIGKILL where that does not do it."""

@@ -1,48 +1,80 @@
-"""h2load as the load: calls of gRPC are POSTs whose body is a prefix of five bytes and the encoded
-request.
+"""The load: gRPC calls from a compiled program (`driver/`), which makes up each request as it goes
+out and costs a small part of what the barest server does.
 
-h2load sends one fixed body a process. So a load on one session is one process with some
-connections, and a load on n sessions is n processes with one connection and one call in flight
-each; the floor is driven by as many. Every call is logged with its time, and what counts is what
-ended between two moments at which all processes were at work.
+A load is a script of calls that some lanes do, one after the other, each lane as a harness does: a
+call in flight, and the next when it is answered. In a request `%SERIAL%` stands for the number of
+its script, which no other has, so that a request is one that nobody has sent before. What counts is
+what was answered between two moments at which all lanes were at work.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
-import struct
 import subprocess
 import tempfile
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
 from pathlib import Path
+from typing import Any
 
-from .house import BenchError, Process
+from .house import HERE, BenchError, Process
 
 WARM_S = 0.7
 """Connecting, and the first calls, which find caches cold."""
 
+SERIAL = "%SERIAL%"
+"""Stands in a request for eight digits."""
 
-def framed(message: bytes) -> bytes:
-    """A message as gRPC sends it: not compressed, its length, itself."""
-    return struct.pack(">BI", 0, len(message)) + message
+_BUILT_WITHIN_S = 300
+_SCRIPTS = count(1, 1_000_000)
+"""Where each load begins to number its scripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a script."""
+
+    method: str
+    """`package.Service/Rpc`; the floor answers by the last part."""
+    bodies: Sequence[bytes]
+    """Encoded requests: they go round with the scripts."""
+    per_lane: bool = False
+    """Lane n sends body n instead."""
+    known: bool = False
+    """Names the list that the reply of the lane's last such call made."""
+    every: int = 0
+    """Only every so many scripts have it. 0: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent: each of `bodies` by a process of its own, or one body over several
-    connections."""
+    """What is sent."""
 
-    method: str
-    """`package.Service/Rpc`; the floor answers by the last part."""
-    bodies: tuple[Path, ...]
-    """Files of framed requests."""
-    connections: int = 1
-    streams: int = 1
-    """Calls in flight on each connection."""
-    calls_per_s: float = 0
-    """Offered in all; 0: as many as are answered."""
+    script: Sequence[Step]
+    lanes: int = 16
+    """Calls in flight."""
+    connections: int = 4
+    scripts_per_s: float = 0
+    """Offered in all, by the clock: one that finds its lane busy waits, and its wait counts. 0: as
+    many as are answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Of the calls of one method, in seconds."""
+
+    calls: int
+    p50: float
+    p99: float
+    p999: float
+    max: float
+    bytes: float
+    """The mean reply."""
+    latest: Sequence[tuple[float, float]] = ()
+    """The slowest hundred: when each was answered, since 1970, and how long it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,112 +83,112 @@ class Slice:
 
     rate: float
     """Calls answered a second."""
-    p50: float
-    """Seconds."""
-    p99: float
-    """Seconds."""
-    calls: int
-    """Answered in all, before and after the window too."""
-    unfinished: int
-    """Sent but not answered when the load ended: at most one for each call in flight."""
-    reply_bytes: float
-    """The mean reply."""
     cpu: float
     """Seconds of the server's processor time a call."""
+    own: float
+    """Those of the driver."""
+    calls: int
+    """Answered in all, before and after what counts too."""
+    scripts: int
+    """Begun in all."""
+    first: int
+    """The number of the first of them; the others follow."""
+    all: Latencies
+    methods: Mapping[str, Latencies] = field(default_factory=dict)
+
+    @property
+    def p50(self) -> float:
+        """The median latency."""
+        return self.all.p50
+
+    @property
+    def p99(self) -> float:
+        """The latency that one call in a hundred exceeds."""
+        return self.all.p99
+
+    @property
+    def p999(self) -> float:
+        """The latency that one call in a thousand exceeds."""
+        return self.all.p999
+
+    @property
+    def reply_bytes(self) -> float:
+        """The mean reply."""
+        return self.all.bytes
 
 
 def drive(load: Load, server: Process, seconds: float) -> Slice:
     """Drives a server for about `seconds` and answers what it did. Raises BenchError where a call
     failed."""
-    h2load = shutil.which("h2load")
-    if h2load is None:
-        raise BenchError(
-            "h2load is not on PATH: install nghttp2-client (apt-get install nghttp2-client, or brew"
-            " install nghttp2)"
-        )
-    many = len(load.bodies) > 1
-    if many and (load.connections, load.streams) != (1, 1):
-        raise BenchError("a load of several bodies has one call in flight for each")
-    workers = len(load.bodies) * load.connections
-    spawning = 0.3 + 0.03 * len(load.bodies)
-    lasting = WARM_S + spawning + seconds
+    program = build()
     with tempfile.TemporaryDirectory(prefix="bench-load-") as scratch:
-        started = time.time()
-        children = []
-        for index, body in enumerate(load.bodies):
-            command = [
-                h2load, "-t1", f"-c{load.connections}", f"-m{load.streams}",
-                "-D", f"{round(lasting * 1000)}ms", "-d", str(body),
-                f"--log-file={scratch}/{index}",
-                "-H", "content-type: application/grpc", "-H", "te: trailers",
-            ]  # fmt: skip
-            if load.calls_per_s:
-                command.append(f"--rps={max(1, round(load.calls_per_s / workers))}")
-            command.append(f"http://{server.address}/{load.method}")
-            children.append(
-                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        script = []
+        for index, step in enumerate(load.script):
+            file = Path(scratch) / str(index)
+            file.write_bytes(b"".join(len(one).to_bytes(4, "big") + one for one in step.bodies))
+            script.append(
+                {
+                    "method": step.method,
+                    "bodies": str(file),
+                    "per_lane": step.per_lane,
+                    "known": step.known,
+                    "every": step.every,
+                }
             )
-        time.sleep(WARM_S)
-        begin, cpu = time.time(), server.cpu()
-        time.sleep(max(0.0, min(seconds, started + lasting - 0.1 - begin)))
-        end, cpu = time.time(), server.cpu() - cpu
-        outputs = [child.communicate(timeout=lasting + 30)[0].decode() for child in children]
-        lines = []
-        for index in range(len(children)):
-            lines += Path(scratch, str(index)).read_text(encoding="ascii").splitlines()
-    return _slice(load, outputs, lines, begin, end, cpu)
-
-
-def _slice(
-    load: Load, outputs: Sequence[str], lines: Sequence[str], begin: float, end: float, cpu: float
-) -> Slice:
-    calls = unfinished = data = 0
-    for output in outputs:
-        report = _report(output)
-        if report["failed"] or report["errored"] or report["2xx"] < report["done"]:
-            raise BenchError(f"calls of {load.method} failed:\n{output}")
-        calls += report["done"]
-        unfinished += report["started"] - report["done"]
-        data += report["data"]
-    latencies = []
-    for line in lines:
-        start, _, took = line.split("\t")
-        ended = (int(start) + int(took)) / 1e6
-        if begin <= ended < end:
-            latencies.append(int(took) / 1e6)
-    if not latencies:
-        raise BenchError(
-            f"no call of {load.method} was answered in {end - begin:.1f} s:\n{outputs[0]}"
+        asked: dict[str, Any] = {
+            "address": server.address,
+            "pid": server.pid,
+            "connections": load.connections,
+            "lanes": load.lanes,
+            "rate": load.scripts_per_s,
+            "warm": WARM_S,
+            "seconds": seconds,
+            "first": next(_SCRIPTS),
+            "script": script,
+        }
+        done = subprocess.run(
+            [str(program)],
+            input=json.dumps(asked),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds + 60,
         )
-    latencies.sort()
+    if done.returncode:
+        raise BenchError(f"the load failed:\n{done.stderr[-2000:]}")
+    told = json.loads(done.stdout)
+    if told.get("failure"):
+        raise BenchError(f"a call failed: {told['failure']}")
+    if told["answered"] != told["sent"]:
+        raise BenchError(f"{told['sent']} calls were sent, and {told['answered']} were answered")
+    methods = {name: Latencies(**one) for name, one in told["methods"].items()}
     return Slice(
-        rate=len(latencies) / (end - begin),
-        p50=quantile(latencies, 0.5),
-        p99=quantile(latencies, 0.99),
-        calls=calls,
-        unfinished=unfinished,
-        reply_bytes=data / max(1, calls) - 5,
-        cpu=cpu / len(latencies),
+        rate=told["rate"],
+        cpu=told["cpu"],
+        own=told["own"],
+        calls=told["answered"],
+        scripts=told["scripts"],
+        first=asked["first"],
+        all=methods.pop(""),
+        methods=methods,
     )
 
 
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value below which this share of the values lies."""
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-def _report(output: str) -> dict[str, int]:
-    """h2load's own counts."""
-    found = {}
-    for line in output.splitlines():
-        if line.startswith("requests:"):
-            for item in line.removeprefix("requests:").split(","):
-                number, name = item.split()
-                found[name] = int(number)
-        elif line.startswith("status codes:"):
-            found["2xx"] = int(line.split()[2])
-        elif line.startswith("traffic:"):
-            found["data"] = int(line.rpartition("(")[2].partition(")")[0])
-    if found.keys() < {"started", "done", "failed", "2xx", "data"}:
-        raise BenchError(f"h2load said nothing that is understood:\n{output}")
-    return found
+@cache
+def build() -> Path:
+    """The driver, built beside what else is built. Raises BenchError where it cannot be."""
+    go = shutil.which("go")
+    if go is None:
+        raise BenchError("go is not on PATH: install Go 1.23 or newer, which builds the load")
+    program = HERE.parents[1] / "build" / "bench-driver"
+    made = subprocess.run(
+        [go, "build", "-buildvcs=false", "-o", str(program), "."],
+        check=False,
+        cwd=HERE / "driver",
+        capture_output=True,
+        text=True,
+        timeout=_BUILT_WITHIN_S,
+    )
+    if made.returncode:
+        raise BenchError(f"the load could not be built:\n{made.stderr[-2000:]}")
+    return program

@@ -141,11 +141,9 @@ def machine_facts() -> dict[str, str]:
         ),
         platform.processor(),
     )
-    h2load = ""
-    if shutil.which("h2load"):
-        h2load = subprocess.run(
-            ["h2load", "--version"], capture_output=True, text=True, check=False
-        ).stdout
+    go = ""
+    if shutil.which("go"):
+        go = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -156,7 +154,7 @@ def machine_facts() -> dict[str, str]:
             f"grpcio {version('grpcio')}, uvloop {version('uvloop')}, protobuf"
             f" {version('protobuf')}"
         ),
-        "load": h2load.strip(),
+        "load": f"tests/bench/driver, {go.strip()}",
         "one-minute load before": f"{os.getloadavg()[0]:.1f}",
     }
 
@@ -170,19 +168,25 @@ program.
 - **The floor** is a bare `grpc.aio` handler on uvloop in a process of its own, which returns bytes
   of the same size that it holds in memory, under the same server options. Nothing written in Python
   on this stack answers faster.
-- **The load** is h2load. Both sides get the same requests, from as many processes and connections.
-  A turn lasts some seconds, of which the first, while connections are made and caches fill, does
-  not count; the sides take turns (floor, ours, floor, ours …), and a result is the median of the
-  rounds' ratios. *rounds* gives their range.
+- **The load** is a compiled program (`tests/bench/driver`) that writes HTTP/2 frames, makes each
+  request up as it goes out, and reads no more of a reply than its status. What it costs a call
+  stands beside the floor's figure: a load that is not much cheaper than the floor measures itself.
+- **Each request is one that nobody asked before**, unless the row says *again*: messages have texts
+  and calls of their own, an assembly is asked for in other words, a step names the list of the
+  reply before it.
+- **Processor time a call** is the server's, all its threads together: a machine that has other work
+  bends it less than throughput. The floor is 1; a call that costs four times as much is 0.25.
+- Both sides get the same requests, over as many connections. A turn lasts some seconds, of which
+  the first, while connections are made and caches fill, does not count; the sides take turns
+  (floor, ours, floor, ours …), and a result is the median of the rounds' ratios. *rounds* gives
+  their range.
 - **Replies are checked**: no call may fail, replies have the size they should have, and what was to
   be stored is counted afterwards in the revision of every session.
-- h2load sends one fixed body a process. A load on 64 sessions is therefore 64 processes with a call
-  in flight each. Messages carry no ids, so each call stores new ones. Where requests must differ, a
-  small Go program (`tests/bench/stepper`) drives both sides: a step names the list of the reply
-  before it, so that the answer is its delta, and what is *planned anew* is asked for in words that
-  nobody has asked in before. The same request again is answered from memory.
-- Sessions of *warm*, *step* and *ingest* hold 200 messages of 440 bytes, a context of 100 KB,
-  unless named otherwise.
+- Sessions of *assemble*, *step* and *ingest* hold 220 messages of 440 bytes, a context of 100 KB,
+  unless named otherwise; 64 calls are in flight on 16 connections, unless the row says otherwise.
+- *agents* are turns of five steps that begin by the clock, whether or not the turn before is done:
+  every fifth with a search, every tenth with a child. The wait of a turn that is late counts.
+- `make bench-scale` runs *sessions* with 100,000 of them and *history* to a million messages.
 """
 
 

@@ -3,6 +3,7 @@ looked at closely."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -15,12 +16,14 @@ from contextengine_proto.v1 import (
     budget_pb2,
     lifecycle_pb2,
     message_pb2,
+    recall_pb2,
 )
 
 from .house import BenchError
-from .load import framed
 
 ENGINE = "contextengine.v1.ContextEngine"
+SEARCH = "contextengine.v1.Recall/Search"
+TRANSCRIPTS = Path(__file__).resolve().parents[1] / "data" / "airline_transcripts.jsonl"
 AGENT = "bench"
 WIDE = 2_000_000
 """A budget, in tokens, that every session of the bench fits into many times, so that nothing is cut
@@ -101,6 +104,17 @@ def assemble(session: str, tokens: int = WIDE) -> assemble_pb2.AssembleRequest:
     )
 
 
+def transcripts() -> list[tuple[message_pb2.Role, str]]:
+    """What people and the agent say in the example conversations, one after the other."""
+    roles = {"user": message_pb2.ROLE_USER, "assistant": message_pb2.ROLE_ASSISTANT}
+    return [
+        (roles[message["role"]], message["content"])
+        for line in TRANSCRIPTS.read_text(encoding="utf-8").splitlines()
+        for message in json.loads(line)["messages"]
+        if message["role"] in roles and message["content"]
+    ]
+
+
 class Talk:
     """Single calls to the server at an address, each of them checked."""
 
@@ -142,6 +156,13 @@ class Talk:
             revision = lifecycle_pb2.IngestBatchResponse.FromString(reply).revision
         return revision
 
+    def indexed(self, session: str, revision: int) -> None:
+        """Waits until all of a session can be found."""
+        request = recall_pb2.SearchRequest(
+            session=ref(session), query="parser", at_least_revision=revision
+        )
+        self.raw(SEARCH, request.SerializeToString())
+
     def status(self, session: str) -> lifecycle_pb2.GetStatusResponse:
         """How a session is."""
         request = lifecycle_pb2.GetStatusRequest(session=ref(session))
@@ -153,10 +174,3 @@ class Talk:
         """Has the server forget what it holds of a session in memory."""
         request = lifecycle_pb2.DisposeSessionRequest(session=ref(session))
         self.raw(f"{ENGINE}/DisposeSession", request.SerializeToString())
-
-
-def body(directory: Path, name: str, request: bytes) -> Path:
-    """A file with a request as it goes over the wire."""
-    path = directory / name
-    path.write_bytes(framed(request))
-    return path

@@ -13,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.bench.house import BenchError, Process
-from tests.bench.load import quantile
 
 from .profiles import Profile
 
@@ -189,3 +188,8 @@ def _outcome(calls: Sequence[Made], begin: float, end: float) -> Outcome:
         errors=kinds.total(),
         kinds=dict(kinds),
     )
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """The value below which this share of the values lies."""
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

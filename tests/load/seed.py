@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
-from contextengine_proto.v1 import message_pb2, recall_pb2
-from tests.bench.talk import Talk, conversation, ref, said
+from contextengine_proto.v1 import message_pb2
+from tests.bench.talk import Talk, conversation, said, transcripts
 
 HISTORY = 220
 """Messages of 400 bytes of text, 440 as an item: a context of 100 KB."""
@@ -28,14 +26,12 @@ WRITTEN = {
 has its own, so that none finds them grown by the run before it: their names begin with the
 run's."""
 
-TRANSCRIPTS = Path(__file__).resolve().parents[1] / "data" / "airline_transcripts.jsonl"
-
 
 def seed_read(talk: Talk) -> None:
     """Makes the sessions that all runs read."""
     for session, count in READ.items():
         _fill(talk, session, list(conversation(count, 400)))
-    _fill(talk, "search", list(_transcripts()))
+    _fill(talk, "search", [said(*one) for one in transcripts()])
 
 
 def seed_written(talk: Talk, run: str, groups: Mapping[str, int]) -> None:
@@ -49,17 +45,4 @@ def seed_written(talk: Talk, run: str, groups: Mapping[str, int]) -> None:
 def _fill(talk: Talk, session: str, messages: Sequence[message_pb2.Message]) -> None:
     """Stores messages and waits for the index, whose work in the background would count
     otherwise."""
-    revision = talk.fill(session, messages)
-    asked = recall_pb2.SearchRequest(
-        session=ref(session), query="parser", at_least_revision=revision
-    )
-    talk.raw("contextengine.v1.Recall/Search", asked.SerializeToString())
-
-
-def _transcripts() -> Iterator[message_pb2.Message]:
-    """What people and the agent said in the example conversations, one after the other."""
-    roles = {"user": message_pb2.ROLE_USER, "assistant": message_pb2.ROLE_ASSISTANT}
-    for line in TRANSCRIPTS.read_text(encoding="utf-8").splitlines():
-        for message in json.loads(line)["messages"]:
-            if message["role"] in roles and message["content"]:
-                yield said(roles[message["role"]], message["content"])
+    talk.indexed(session, talk.fill(session, messages))

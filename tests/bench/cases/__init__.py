@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..bench import Bench
-from . import compacting, histories, huge, planning, projecting, starting, tracing, warm, writing
+from . import (
+    compacting,
+    histories,
+    huge,
+    mixed,
+    planning,
+    projecting,
+    recalling,
+    sessions,
+    spawning,
+    starting,
+    tracing,
+    warm,
+    writing,
+)
 
 CASES: dict[str, Callable[[Bench], None]] = {
     "start": starting.run,
@@ -15,7 +29,14 @@ CASES: dict[str, Callable[[Bench], None]] = {
     "compact": compacting.run,
     "step": writing.step,
     "ingest": writing.ingest,
+    "search": recalling.run,
+    "spawn": spawning.run,
+    "mixed": mixed.run,
+    "sessions": sessions.run,
     "history": histories.run,
     "tracing": tracing.run,
     "huge": huge.run,
 }
+
+SCALE = ("sessions", "history")
+"""The cases that `--scale` runs, in their long form."""

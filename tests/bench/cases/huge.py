@@ -8,9 +8,9 @@ from random import Random
 from contextengine_proto.v1 import lifecycle_pb2, message_pb2
 
 from ..bench import Bench, median, p99
-from ..load import Load, Slice, drive
+from ..load import SERIAL, Load, Slice, Step, drive
 from ..report import of_rounds
-from ..talk import ENGINE, assemble, body, conversation, ref, said, text
+from ..talk import ENGINE, assemble, conversation, ref, said, text
 
 CALLS_PER_S = 200
 """What the others ask for: far from what the server carries, so that only waiting shows."""
@@ -21,8 +21,11 @@ def run(bench: Bench) -> None:
     other."""
     talk = bench.talk(bench.server)
     talk.fill("beside", list(conversation(220, 400)))
-    file = body(bench.directory, "beside", assemble("beside").SerializeToString())
-    load = Load(f"{ENGINE}/Assemble", (file,), connections=4, streams=4, calls_per_s=CALLS_PER_S)
+    asked = assemble("beside")
+    asked.known_epoch = SERIAL
+    load = Load(
+        [Step(f"{ENGINE}/Assemble", [asked.SerializeToString()])], scripts_per_s=CALLS_PER_S
+    )
     message = said(message_pb2.ROLE_USER, text(Random(1), 10_000_000))
     stored = 0
 

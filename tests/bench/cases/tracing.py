@@ -1,13 +1,13 @@
-"""Assemble of 100 KB with tracing off, at 1 % and at 100 %, spans exported to a sink on this
-machine."""
+"""Assemble of 100 KB, asked anew, with tracing off, at 1 % and at 100 %, spans exported to a sink
+on this machine."""
 
 from __future__ import annotations
 
 from ..bench import Bench, median, rate
 from ..house import start_sink
-from ..load import Load, Slice, drive
+from ..load import SERIAL, Load, Slice, Step, drive
 from ..report import of_rounds
-from ..talk import ENGINE, assemble, body, conversation
+from ..talk import ENGINE, assemble, conversation
 
 
 def run(bench: Bench) -> None:
@@ -27,13 +27,14 @@ def run(bench: Bench) -> None:
         )
         for ratio in (0, 0.01, 1)
     ]
-    request = assemble("traced").SerializeToString()
-    file = body(bench.directory, "traced", request)
+    asked = assemble("traced")
+    asked.known_epoch = SERIAL
+    request = asked.SerializeToString()
     for server in servers:
         talk = bench.talk(server)
         talk.fill("traced", list(conversation(220, 400)))
         talk.raw(f"{ENGINE}/Assemble", request)
-    load = Load(f"{ENGINE}/Assemble", (file,), connections=4, streams=4)
+    load = Load([Step(f"{ENGINE}/Assemble", [request])])
 
     def side(index: int) -> Slice:
         return drive(load, servers[index], bench.seconds)
