@@ -40,6 +40,7 @@ from contextengine_server.session.assembly.budget import BudgetDefaults
 from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies
+from contextengine_server.session.session import SESSION_OVERHEAD
 from contextengine_server.session.sessions import now_ms
 from contextengine_server.session.sweeper import IdleSweeper, Lead, Sweeper
 from contextengine_server.store.kinds import store_of
@@ -114,7 +115,12 @@ async def running(
         counter = TokenCounter(settings.tokens.encoding)
         stack.callback(counter.close)
         kind = kind_of(settings.store.url)
-        store = store_of(kind, settings.store.url)
+        store = store_of(
+            kind,
+            settings.store.url,
+            eased=settings.store.durability != "full",
+            warm=settings.sessions.cache_bytes // SESSION_OVERHEAD,
+        )
         if not kind.durable:
             log.warning("nothing that is stored survives a restart", store=settings.store.url)
         warming = asyncio.create_task(counter.warm())

@@ -146,6 +146,13 @@ def _store(settings: Settings) -> Iterator[SettingCheck]:
             f"{settings.store.url} keeps nothing: what is acknowledged is lost with the server",
             "Name a file or a database where what is stored must last.",
         )
+    if settings.store.durability != "full":
+        yield SettingCheck(
+            "store.durability",
+            "warning",
+            "a power cut or a crash of the system may take back what was acknowledged last",
+            "Leave it full where that must not be.",
+        )
 
 
 def _sizes(settings: Settings) -> Iterator[SettingCheck]:

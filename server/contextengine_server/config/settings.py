@@ -60,6 +60,16 @@ class StoreSettings(Group):
             " nothing beyond the process; other schemes are those of installed packages."
         ),
     )
+    durability: Literal["full", "normal"] = Field(
+        "full",
+        description=(
+            "What an acknowledged write survives. full: a power cut, for it is on the disk by then;"
+            " writes of many sessions share the wait. normal: the end of the server, however it"
+            " comes (kill -9, out of memory), but of a power cut or a crash of the system the last"
+            " seconds may be lost; the database is whole in any case. A store that keeps"
+            " nothing, or has no such way, knows full alone."
+        ),
+    )
     scrub_rate: Whole = Field(
         100,
         ge=0,
@@ -78,6 +88,16 @@ class StoreSettings(Group):
         except PluginBroken as error:
             raise ValueError(f"names a store that cannot be used: {error}") from error
         return url
+
+    @model_validator(mode="after")
+    def _can_be_eased(self) -> StoreSettings:
+        kind = kind_of(self.url)
+        if self.durability == "normal" and not kind.eases:
+            raise ValueError(
+                f"durability is normal, and the store of `url` ({kind.urls}) has one way to write:"
+                " leave it full"
+            )
+        return self
 
 
 class SessionGlobs(Group):

@@ -25,6 +25,7 @@ from .atom import Atom
 from .extension import EntryFacts, Extension, NeedsHistory
 from .folder import Folder, apply, extend
 from .message import Entry, Shaper, Slot
+from .scope import Scope
 from .view import View
 from .work import AT_ONCE, Work
 
@@ -36,6 +37,7 @@ __all__ = [
     "extend",
     "extended",
     "extending",
+    "forked",
     "interpose",
     "seal",
 ]
@@ -81,6 +83,32 @@ def extended(view: View, change: Extension) -> View:
         copy.atoms = [atom.clone() for atom in copy.atoms]
     apply(copy, change)
     return copy
+
+
+def forked(view: View, scope: Scope) -> View:
+    """The view of another session that begins where this one stands, without its summaries. Each
+    goes on by itself."""
+    view.lent = True
+    return View(
+        scope,
+        atoms=list(view.atoms),
+        base=view.base,
+        total=view.total,
+        last_sequence=view.last_sequence,
+        message_count=view.message_count,
+        fold=view.fold,
+        anchors=dict(view.anchors),
+        follows=dict(view.follows),
+        pinned=list(view.pinned),
+        large=list(view.large),
+        answers=list(view.answers),
+        observations=view.observations.copy(),
+        replies=view.replies.copy(),
+        older=view.older,
+        users=list(view.users),
+        pauses=list(view.pauses),
+        lent=True,
+    )
 
 
 def seal(

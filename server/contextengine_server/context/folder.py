@@ -26,6 +26,8 @@ def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
 
 def apply(view: View, change: Extension) -> None:
     """Brings an extension into the view, after its commit."""
+    if change.moves and view.lent:
+        view.atoms, view.lent = [atom.clone() for atom in view.atoms], False
     for step, delta in change.moves:
         for atom in view.atoms[max(0, step + 1 - view.base) :]:
             atom.start += delta

@@ -148,6 +148,8 @@ class View:
     """The kind of channel that the session is held on; empty: unknown."""
     faults: dict[str, Fault] = field(default_factory=dict)
     """Parts of the engine that failed over this view or one made of it, by name."""
+    lent: bool = False
+    """Another session's view may hold the same atoms: they are copied before one is moved."""
     by_sequence: bool = True
     """False: a harness's own list, whose messages stand in its order, whatever their sequences."""
 
@@ -197,8 +199,7 @@ class View:
         return step >= self.base or step in self.anchors
 
     def first_of(self, step: int) -> int | None:
-        """The first sequence of a step in memory, or that follows one; None where there is no such
-        step."""
+        """The first sequence of a step in memory, or that follows one; None: there is none."""
         return (
             self.atom(step).first
             if self.holds(step) and step < self.steps
@@ -297,8 +298,7 @@ class View:
         return ends.start + ends.tokens - begins.start
 
     def fixed_tokens(self) -> int:
-        """The tokens of what stands before the newest raw history: the summaries, what lies
-        uncovered between them, and the leading messages."""
+        """The tokens before the newest raw history: summaries, what lies between, what leads."""
         tokens = sum(s.tokens for s in self.summaries)
         if self.raw_from > self.leading:
             return tokens + sum(t for _, last, t in self.uncovered() if last < self.raw_from)

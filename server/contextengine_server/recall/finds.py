@@ -24,8 +24,8 @@ from .score.questions import asked_in
 from .score.rank import Sought, ranked, sought
 from .snippets import densest, shown
 from .terms import Term, terms_of
-from .texts import cuts
-from .turns import row_at, turns_beside
+from .texts import beside_loop, cuts
+from .turns import matches_at, turns_beside
 
 SCAN_S = 2.0
 """How long one call goes through texts; what it did not come to is the next page's."""
@@ -162,19 +162,34 @@ async def ranked_messages(
     while True:
         matches = await archive.store.index.find(spans, [one.lane for one in lanes], wanted)
         order, total = await _ordered(matches, spans, lanes, query, block)
-        found: list[Found] = []
-        for rank, one in enumerate(order[skip:], skip + 1):
-            if len(found) > need:
-                break
-            match = one.match or await row_at(archive, spans, one.place)
-            if match is not None:
-                score = min(1.0, one.score)
-                found.append(_of_message(match, score, rank, neighbour=one.match is None))
+        found = await _shown(archive, spans, order, skip, need)
         whole = len(matches) < wanted
         if whole or len(found) > need:
             return Finds(found, finder(lanes), None if whole else 0, total if whole else None)
         # What only resembled the terms was left out: there may be more behind it.
         wanted *= 2
+
+
+async def _shown(
+    archive: Archive,
+    spans: Sequence[SearchSpan],
+    order: Sequence[Ranked],
+    skip: int,
+    need: int,
+) -> list[Found]:
+    """Those of this order behind the first `skip` whose messages are asked for, one more than
+    `need`."""
+    found: list[Found] = []
+    while len(found) <= need and (batch := order[skip : skip + need + 1 - len(found)]):
+        beside = [one.place for one in batch if one.match is None]
+        others = await matches_at(archive, spans, beside) if beside else {}
+        for rank, one in enumerate(batch, skip + 1):
+            match = one.match or others.get(one.place)
+            if match is not None:
+                score = min(1.0, one.score)
+                found.append(_of_message(match, score, rank, neighbour=one.match is None))
+        skip += len(batch)
+    return found
 
 
 async def _ordered(
@@ -190,9 +205,11 @@ async def _ordered(
     seen: set[int] = set()
     total = 0
     for start in range(0, len(matches), block):
-        scored = await asyncio.to_thread(ranked, matches[start : start + block], lanes)
+        some = matches[start : start + block]
+        size = sum(len(match.text) for match in some)
+        scored = await beside_loop(size, ranked, some, lanes)
         total += len(scored)
-        asked = await asyncio.to_thread(asked_in, scored, lanes) if question else NOTHING
+        asked = await beside_loop(size, asked_in, scored, lanes) if question else NOTHING
         piece = lent(dated(scored, dates), spans, seen, question, asked)
         seen.update(one.place for one in piece)
         order += piece
@@ -209,7 +226,7 @@ async def ranked_summaries(
     """The best of these summaries behind the first `skip`."""
     known = {(one.link.scope, one.ordinal): one for one in chosen}
     matches = await archive.store.index.find(spans, [one.lane for one in lanes], len(chosen) + 1)
-    scored = await asyncio.to_thread(ranked, matches, lanes)
+    scored = await beside_loop(sum(len(match.text) for match in matches), ranked, matches, lanes)
     found = [
         _of_summary(
             known[match.span.scope, match.place], score, match.text, cuts(match.part, match.text)
@@ -289,19 +306,17 @@ def _of_summary(one: SummaryAt, score: float, text: str, cut: tuple[bool, bool])
 async def hits_of(archive: Archive, taken: Sequence[Found], find: Finder) -> list[Hit]:
     """The hits with their snippets, and beside messages the turns before and behind them that are
     no hits."""
-    hits = await asyncio.to_thread(
+    hits = await beside_loop(
+        sum(len(one.text) for one in taken),
         lambda: [
             replace(one.hit, snippet=shown(one.text, archive.redact, find, one.cut))
             for one in taken
-        ]
+        ],
     )
-    shown_here: dict[str, set[int]] = {}
-    for one in taken:
-        if one.span is not None:
-            shown_here.setdefault(one.hit.session, set()).add(one.hit.sequence)
-    for at, one in enumerate(taken):
-        if one.span is not None:
-            beside = shown_here[one.hit.session]
-            before, after = await turns_beside(archive, one.span, one.hit.sequence, beside)
-            hits[at] = replace(hits[at], before=before, after=after)
+    messages = [at for at, one in enumerate(taken) if one.span is not None]
+    beside = await turns_beside(
+        archive, [(one.span, one.hit.sequence) for one in taken if one.span is not None]
+    )
+    for at, (before, after) in zip(messages, beside, strict=True):
+        hits[at] = replace(hits[at], before=before, after=after)
     return hits

@@ -86,6 +86,15 @@ async def rows_of(archive: Archive, span: SearchSpan, first: int, last: int) -> 
     )
 
 
+async def rows_at(archive: Archive, span: SearchSpan, places: Sequence[int]) -> list[MessageRow]:
+    """The rows of a span at these places, in order."""
+    if not places:
+        return []
+    return await archive.store.messages_at(
+        span.scope, places, as_of=span.revision, retired=span.retired
+    )
+
+
 def _texts(rows: Sequence[MessageRow]) -> list[str]:
     return [searched_text(row) for row in rows]
 

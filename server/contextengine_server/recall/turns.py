@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
+from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import Match, SearchSpan
 
 from .archive import Archive
-from .scan import chosen, match_of, rows_of
-from .snippets import beginning
-from .texts import searched_text
+from .scan import chosen, match_of, rows_at
+from .snippets import Redact, beginning
+from .texts import beside_loop, searched_text
 
 TURN_CHARS = 240
 """How much of a neighbouring turn is shown beside a hit."""
@@ -27,32 +28,46 @@ class RecalledTurn(msgspec.Struct, frozen=True):
     """How it begins, redacted and fenced."""
 
 
-async def row_at(archive: Archive, spans: Sequence[SearchSpan], place: int) -> Match | None:
-    """A message of these spans as a match; None where it is not what is asked for."""
-    span = next(span for span in spans if span.first <= place <= span.last)
-    for row in await rows_of(archive, span, place, place):
-        if chosen(row, span):
-            return match_of(span, row, await asyncio.to_thread(searched_text, row))
-    return None
+async def matches_at(
+    archive: Archive, spans: Sequence[SearchSpan], places: Sequence[int]
+) -> dict[int, Match]:
+    """Messages of one history as matches, by place; none of what is not asked for."""
+    found: dict[int, Match] = {}
+    for span in spans:
+        within = [place for place in places if span.first <= place <= span.last]
+        rows = [row for row in await rows_at(archive, span, within) if chosen(row, span)]
+        texts = await beside_loop(sum(len(row.body) for row in rows), _searched, rows)
+        for row, text in zip(rows, texts, strict=True):
+            found[row.sequence] = match_of(span, row, text)
+    return found
 
 
 async def turns_beside(
-    archive: Archive, span: SearchSpan, place: int, shown: Container[int]
-) -> tuple[RecalledTurn | None, RecalledTurn | None]:
-    """The turns before and behind a message, of the same span; None where there is none, or where
-    it is `shown` already."""
-    if place - 1 in shown and place + 1 in shown:
-        return None, None
-    rows = await rows_of(archive, span, max(place - 1, span.first), min(place + 1, span.last))
-    beside = [row for row in rows if row.sequence != place and row.sequence not in shown]
-    made = await asyncio.to_thread(
-        lambda: {
-            row.sequence: RecalledTurn(
-                row.sequence,
-                row.role,
-                beginning(searched_text(row), archive.redact, TURN_CHARS),
-            )
-            for row in beside
-        }
-    )
-    return made.get(place - 1), made.get(place + 1)
+    archive: Archive, hits: Sequence[tuple[SearchSpan, int]]
+) -> list[tuple[RecalledTurn | None, RecalledTurn | None]]:
+    """For each message by its place in a span: the turns before and behind it, of the same span;
+    None where there is none, or where it is among these messages itself."""
+    shown = {(span.scope, place) for span, place in hits}
+    wanted: dict[SearchSpan, dict[int, None]] = {}
+    for span, place in hits:
+        for at in (place - 1, place + 1):
+            if span.first <= at <= span.last and (span.scope, at) not in shown:
+                wanted.setdefault(span, {})[at] = None
+    made: dict[tuple[SearchSpan, int], RecalledTurn] = {}
+    for span, places in wanted.items():
+        rows = await rows_at(archive, span, [*places])
+        read = partial(_turns, rows, archive.redact)
+        for turn in await beside_loop(sum(len(row.body) for row in rows), read):
+            made[span, turn.sequence] = turn
+    return [(made.get((span, place - 1)), made.get((span, place + 1))) for span, place in hits]
+
+
+def _turns(rows: Sequence[MessageRow], redact: Redact) -> list[RecalledTurn]:
+    return [
+        RecalledTurn(row.sequence, row.role, beginning(searched_text(row), redact, TURN_CHARS))
+        for row in rows
+    ]
+
+
+def _searched(rows: Sequence[MessageRow]) -> list[str]:
+    return [searched_text(row) for row in rows]

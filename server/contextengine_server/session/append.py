@@ -118,7 +118,9 @@ class Appender(msgspec.Struct, frozen=True):
             if session.live_summaries or session.view.fold.abandoned:
                 session.mark_own(incoming)
             # Whoever made the session since they were counted may count in another encoding.
-            await count_messages(session.encoding, incoming)
+            for message in incoming:
+                if message.counted_in != session.encoding.name:
+                    await count_messages(session.encoding, incoming)
             try:
                 plan = self._plan(session, incoming, field_name, places, refuse_conflicts)
                 if not plan.entries and edit is None and rewind is None and not address.bind:

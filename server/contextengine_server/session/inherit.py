@@ -3,13 +3,19 @@ this one's."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
+from contextengine_server.context.fold import forked
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import ContradictoryFields
 from contextengine_server.store.rows import Parent, SessionHead
 
+from .load import place_summaries
 from .session import Session
 from .state import SessionState
 
@@ -24,6 +30,38 @@ class ParentSession(msgspec.Struct, frozen=True):
     def named(self) -> Parent:
         """What a commit that stands on it names."""
         return Parent(self.head.scope, self.head.incarnation)
+
+
+def begun(
+    head: SessionHead, state: SessionState, warm: Callable[[Scope], Session | None]
+) -> tuple[View, list[Summary]] | None:
+    """The view of a session that stands where it began, and every live summary, by what is in
+    memory of its parent: what reading all rows would come to. None where that does not tell: the
+    session has gone on since, or the parent has, or is not held whole. `warm`: the session of a
+    scope, where it is in memory."""
+    if not head.parent_session or state.detached:
+        return None
+    parent = warm(Scope(head.scope.tenant, head.scope.agent, head.parent_session))
+    known = parent.head if parent is not None else None
+    if parent is None or known is None or parent.view.base:
+        return None
+    there = (known.incarnation, known.revision, known.last_sequence, known.message_count)
+    if there != (
+        head.parent_incarnation,
+        head.parent_revision,
+        head.parent_sequence,
+        head.message_count,
+    ):
+        return None
+    if head.revision != head.parent_revision + 1 or head.last_sequence != head.parent_sequence:
+        return None
+    view = forked(parent.view, head.scope)
+    view.revision, view.incarnation = head.revision, head.incarnation
+    view.commit_id = head.commit_id
+    summaries = list(parent.live_summaries)
+    place_summaries(view, summaries, state)
+    view.rewind_mark, view.reset_mark = state.view.rewind_mark, state.view.reset_mark
+    return view, summaries
 
 
 def continues(session: Session, parent: ParentSession) -> bool:

@@ -34,6 +34,7 @@ from contextengine_server.wire.message import Incoming
 
 from .address import Address
 from .encoding import Encoding, Encodings
+from .inherit import begun
 from .load import load
 from .rows import tell_damage
 from .session import Session, Survey, survey
@@ -267,12 +268,7 @@ class Sessions(msgspec.Struct, frozen=True):
             async with session.lock:
                 await self.fresh(session, reach)
 
-    async def reload(
-        self,
-        session: Session,
-        head: SessionHead | None,
-        reach: int | None,
-    ) -> None:
+    async def reload(self, session: Session, head: SessionHead | None, reach: int | None) -> None:
         """Reads the session from the store."""
         for _ in range(MAX_TRIES):
             if head is None:
@@ -286,14 +282,15 @@ class Sessions(msgspec.Struct, frozen=True):
             encoding = await self.encodings.of(state.encoding)
             if reach is not None and session.reach is not None:
                 reach = max(reach, session.reach) if session.head is not None else reach
-            view, summaries = await load(self.store, head, state, encoding.shaper, reach)
-            found = await in_slices(survey(view))
+            found = begun(head, state, self.cache.find)
+            view, summaries = found or await load(self.store, head, state, encoding.shaper, reach)
+            known = await in_slices(survey(view))
             now = await self.store.head(session.scope)
             if now is not None and now.same_as(head):
                 reached = None if view.base == 0 else reach
-                session.place(head, state, view, summaries, reached, encoding, found)
-                self.cache.grown(session, found.size)
-                tell_damage(self.events, head, found.damaged, summaries)
+                session.place(head, state, view, summaries, reached, encoding, known)
+                self.cache.grown(session, known.size)
+                tell_damage(self.events, head, known.damaged, summaries)
                 return
             head = now
         raise LostRace(

@@ -14,7 +14,7 @@ from contextengine_server.store.rows import Commit, SessionHead
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_CAPACITY = 20_000
+LEAST_HEADS = 20_000
 """Heads and keys kept in memory, each: some tens of MB where their state is a KB."""
 
 
@@ -28,7 +28,7 @@ class CachedHeads:
     of one costs what it costs there.
     """
 
-    def __init__(self, store: Store, capacity: int = _CAPACITY) -> None:
+    def __init__(self, store: Store, capacity: int = LEAST_HEADS) -> None:
         self._store = store
         self._heads: Remembered[Scope, SessionHead] = Remembered(capacity)
         self._keys: Remembered[tuple[str, str, str], str] = Remembered(capacity)
@@ -45,6 +45,7 @@ class CachedHeads:
         self.delete = store.delete
         self.forget = store.forget
         self.messages = store.messages
+        self.messages_at = store.messages_at
         self.messages_by_host_id = store.messages_by_host_id
         self.atom_from = store.atom_from
         self.atom_of = store.atom_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from contextengine_server.store.cached_heads import CachedHeads
+from contextengine_server.store.cached_heads import LEAST_HEADS, CachedHeads
 from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.protocols import Store
 
@@ -47,6 +47,9 @@ class StoreKind(ABC):
     durable: bool = True
     """Whether what was acknowledged survives a restart."""
 
+    eases: bool = False
+    """Whether it has a way not to wait for the disk at each commit (`eased`)."""
+
     shared: bool = True
     """Whether several servers may have one database open at once. Where not, what a session's head
     is gets answered from memory."""
@@ -82,8 +85,16 @@ class StoreKind(ABC):
         """The store, not yet open. What must be there before it is opened, such as a directory, is
         made."""
 
+    def eased(self, url: str) -> Store:
+        """The same where a commit does not wait until the disk has it: what was acknowledged
+        survives the end of the server, however it comes, and the last of it may not survive that of
+        the machine. What is there is whole in any case. Raises StoreRefused for a kind without such
+        a way."""
+        raise StoreRefused(f"{self.urls}: such a store has one way to commit")
 
-def store_of(kind: StoreKind, url: str) -> Store:
-    """The store of a URL, not yet open. One that nobody else opens answers heads from memory."""
-    store = kind.store(url)
-    return store if kind.shared else CachedHeads(store)
+
+def store_of(kind: StoreKind, url: str, *, eased: bool = False, warm: int = 0) -> Store:
+    """The store of a URL, not yet open. One that nobody else opens answers heads from memory: those
+    of as many sessions as may be `warm`, at least."""
+    store = kind.eased(url) if eased else kind.store(url)
+    return store if kind.shared else CachedHeads(store, max(warm, LEAST_HEADS))

@@ -15,8 +15,8 @@ from contextengine_server.context.message import HASH_BYTES, MadeBy, Traits
 from contextengine_server.errors import InvalidField
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
-from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_marked, texts_in
-from .reads import call_key, is_failed, is_silent, read_key, text_key
+from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_marked
+from .reads import call_key, facts_of_result, read_key
 from .thoughts import made_by, thinking_of
 
 OWN_PREFIX = "ce:"
@@ -136,36 +136,34 @@ def read_traits(message: pb.Message) -> Traits:
             marked and is_excluded(message),
             by,
             images,
-            is_heartbeat(message),
+            message.is_heartbeat or (message.role == pb.ROLE_ASSISTANT and is_heartbeat(message)),
         )
     calls, results = outward(message)
-    keys = tuple(read_key(call.name, call.arguments_json) for call in calls)
-    reasoning = [part.reasoning for part in message.parts if part.WhichOneof("kind") == "reasoning"]
-    count = len(message.parts)
+    parts, count = message.parts, len(kinds)
+    keys = tuple([read_key(call.name, call.arguments_json) for call in calls])
+    reasoning = (
+        [parts[at].reasoning for at, kind in enumerate(kinds) if kind == "reasoning"]
+        if "reasoning" in kinds
+        else []
+    )
     pinned, excluded = is_pinned(message), is_excluded(message)
     if not calls and not results and not reasoning and thinking is None:
         return _plain(message.role, count, pinned, excluded, by, images, message.is_heartbeat)
+    answers = [(index, facts_of_result(parts[index].tool_result)) for index, _ in results]
     return Traits(
         role=message.role,
         part_count=count,
-        calls=tuple(call.call_id for call in calls),
+        calls=tuple([call.call_id for call in calls]),
         results=tuple(results),
-        tools=tuple(intern(call.name) for call in calls),
-        asked=tuple(call_key(call.name, call.arguments_json) for call in calls),
+        tools=tuple([intern(call.name) for call in calls]),
+        asked=tuple([call_key(call.name, call.arguments_json) for call in calls]),
         reads=keys if any(keys) else (),
-        failed=tuple(index for index, _ in results if is_failed(message.parts[index].tool_result)),
-        pictured=tuple(
-            index
-            for index, _ in results
-            if any(part.HasField("image") for part in message.parts[index].tool_result.parts)
-        ),
+        failed=tuple([index for index, answer in answers if answer.failed]),
+        pictured=tuple([index for index, answer in answers if answer.pictured]),
         images=images,
-        chars=tuple(
-            sum(len(text.text) for text in texts_in(message.parts[index].tool_result.parts))
-            for index, _ in results
-        ),
-        texts=tuple(text_key(message.parts[index].tool_result) for index, _ in results),
-        silent=tuple(index for index, _ in results if is_silent(message.parts[index].tool_result)),
+        chars=tuple([answer.chars for _, answer in answers]),
+        texts=tuple([answer.text for _, answer in answers]),
+        silent=tuple([index for index, answer in answers if answer.silent]),
         # A user's words are no model's: what is sealed among them stays as it is in every form.
         sealed=message.role != pb.ROLE_USER
         and any(part.signature or part.redacted_data for part in reasoning),
@@ -279,13 +277,16 @@ sum."""
 _TIMESTAMP_RANGE = (-62_135_596_800, 253_402_300_799)
 
 
+_NAMED = ("id", "custom_role", "name", "idempotency_key")
+
+
 def _check(message: pb.Message, field: str) -> None:
     if message.role == pb.ROLE_UNSPECIFIED:
         raise InvalidField(f"{field}.role", "is required: say who speaks, for example ROLE_USER")
     if message.role == pb.ROLE_CUSTOM and not message.custom_role:
         raise InvalidField(f"{field}.custom_role", "is required with ROLE_CUSTOM: name the role")
-    for name in ("id", "custom_role", "name", "idempotency_key"):
-        given = getattr(message, name)
+    named = message.id, message.custom_role, message.name, message.idempotency_key
+    for name, given in zip(_NAMED, named, strict=True) if any(named) else ():
         if not given:
             continue
         if len(given.encode()) > MAX_ID_BYTES:

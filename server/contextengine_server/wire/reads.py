@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any
+from operator import methodcaller
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -27,6 +29,8 @@ from contextengine_server.context.tools.names import (
     plain,
     plain_name,
 )
+
+from .bounded import texts_in
 
 _BYTES = 8
 
@@ -45,6 +49,7 @@ _ASIDE = frozenset(
      "yieldtimems", "maxoutputtokens")
 )  # fmt: skip
 """Arguments that do not change what is read."""
+_KIND, _TEXT = methodcaller("WhichOneof", "kind"), frozenset({"text"})
 MAX_ERROR_CHARS = 500
 """A longer text may begin as an error does and say more; this and the beginnings are those of Comis
 (packages/agent/src/context-engine/dead-content-evictor.ts)."""
@@ -108,34 +113,44 @@ def read_path(tool: str, arguments_json: bytes) -> str:
     return target.strip() if isinstance(target, str) else ""
 
 
-def text_key(result: pb.ToolResultPart) -> bytes:
-    """Names the text of a result, whatever tool said it; empty where it is short, or there is more
-    to it than text."""
-    texts = [part.text.text for part in result.parts]
-    if sum(map(len, texts)) < MIN_SAME_CHARS:
-        return b""
-    if any(part.WhichOneof("kind") != "text" for part in result.parts):
-        return b""
+class ResultFacts(NamedTuple):
+    """What must be known of a result."""
+
+    failed: bool
+    """It is an error, or says that it is one in few words."""
+    silent: bool
+    """It is no error and says nothing: no part, or blank texts alone."""
+    pictured: bool
+    """It holds a picture."""
+    chars: int
+    """The characters of its texts, those of results within it included."""
+    text: bytes
+    """Names its text, whatever tool said it; empty where it is short, or there is more to it than
+    text."""
+
+
+def facts_of_result(result: pb.ToolResultPart) -> ResultFacts:
+    """Looks a result through, once."""
+    parts, pictured, error, named = [*result.parts], False, result.is_error, b""
+    texts = [part.text.text for part in parts]
+    said = chars = sum(map(len, texts))
+    if not _TEXT.issuperset(map(_KIND, parts)):
+        pictured = any(part.HasField("image") for part in parts)
+        chars = sum(len(text.text) for text in texts_in(parts))
+        silent = False
+    else:
+        silent = not error and not any(text.strip() for text in texts)
+        named = _text_key(texts) if said >= MIN_SAME_CHARS else b""
+    failed = error or (0 < said <= MAX_ERROR_CHARS and _ERROR.match(texts[0].lstrip()) is not None)
+    return ResultFacts(failed, silent, pictured, chars, named)
+
+
+def _text_key(texts: Iterable[str]) -> bytes:
     digest = blake2b(digest_size=_BYTES)
     for text in texts:
         digest.update(text.encode(errors="surrogatepass"))
         digest.update(b"\0")
     return digest.digest()
-
-
-def is_failed(result: pb.ToolResultPart) -> bool:
-    """True for a result that is an error, or says that it is one in few words."""
-    if result.is_error:
-        return True
-    texts = [part.text.text for part in result.parts]
-    return 0 < sum(map(len, texts)) <= MAX_ERROR_CHARS and bool(_ERROR.match(texts[0].lstrip()))
-
-
-def is_silent(result: pb.ToolResultPart) -> bool:
-    """True for a result that is no error and says nothing: no part, or blank texts alone."""
-    return not result.is_error and all(
-        part.WhichOneof("kind") == "text" and not part.text.text.strip() for part in result.parts
-    )
 
 
 def _normal(kind: str, target: Any) -> Any:
@@ -148,6 +163,8 @@ def _normal(kind: str, target: Any) -> Any:
     return target.strip().rstrip("/") if kind == "fetch" else target.strip()
 
 
+_ENCODED = json.JSONEncoder(sort_keys=True).encode  # dumps() makes one anew at each call
+
+
 def _digest(*values: Any) -> bytes:
-    text = json.dumps(values, sort_keys=True)
-    return blake2b(text.encode(), digest_size=_BYTES).digest()
+    return blake2b(_ENCODED(values).encode(), digest_size=_BYTES).digest()

@@ -27,6 +27,10 @@ def test_the_defaults_are_in_order() -> None:
     assert findings() == {}
 
 
+def test_what_a_power_cut_may_take_back_is_said() -> None:
+    assert findings(store__durability="normal")["store.durability"].status == "warning"
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
     for name in ("cert", "key"):

@@ -83,6 +83,13 @@ def test_what_names_no_store_is_refused(url: str) -> None:
     assert "pw" not in said
 
 
+def test_a_store_with_one_way_to_write_is_not_asked_for_another() -> None:
+    (said,) = complaints("", {}, {"store.url": "memory:", "store.durability": "normal"})
+    assert said.startswith("store: durability is normal")
+    assert "one way to write: leave it full" in said
+    assert load("", {}, {"store.durability": "normal"}).store.durability == "normal"
+
+
 @pytest.mark.parametrize(
     ("url", "path"),
     [

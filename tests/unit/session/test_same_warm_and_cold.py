@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRequest
+from contextengine_server.session.address import Ref
 from tests.properties.lives import ENGINES
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (
@@ -44,12 +47,15 @@ def options(engine: str) -> dict[str, object]:
     return {"engine.default": engine, **more}
 
 
-async def held_the_same(server: Server, serve: Serve, engine: str, text: str) -> None:
+async def held_the_same(
+    server: Server, serve: Serve, engine: str, text: str, ref: Ref = S1
+) -> None:
     """A server that reads the session anew shows what this one shows, `text` among it."""
     seen = False
     for tokens in (60, 150, 400, 900, 2_000, 20_000):
         cold = await serve(**options(engine))
-        warm, read = await server.assemble(tokens), await cold.assemble(tokens)
+        warm = await server.assemble(tokens, ref=ref)
+        read = await cold.assemble(tokens, ref=ref)
         assert texts_of(warm) == texts_of(read), tokens
         assert (warm.epoch, warm.tokens, warm.outcome) == (read.epoch, read.tokens, read.outcome)
         assert warm.joined.context_hash == read.joined.context_hash
@@ -110,3 +116,33 @@ async def test_a_late_result_for_a_leading_call(serve: Serve, engine: str) -> No
     await held_the_same(server, serve, engine, "what is there")
     await ingest(server, user("and?"))
     await held_the_same(server, serve, engine, "what is there")
+
+
+@pytest.mark.parametrize("summarized", [False, True])
+async def test_a_fork_goes_on_by_itself(serve: Serve, engine: str, summarized: bool) -> None:
+    """The child's view is made of the parent's in memory: what comes late to the one, and moves
+    what stands behind it, leaves the other as it was."""
+    server = await serve(**options(engine))
+    talk = [make(long(f"talk{at}", 150)) for at in range(8) for make in (user, assistant)]
+    await ingest(server, user("go"), assistant("", "", "c1"), *talk)
+    if summarized:
+        await server.compact(1_500)
+        await ingest(server, assistant("", "", "c1"), user("on"))
+    await server.assemble(20_000)
+    child = Ref("agent", "child")
+    await server.context.prepare_subagent_spawn.run(TENANT, SpawnRequest(S1, child, fork=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server.store, "messages", unread)
+        before = await server.assemble(20_000, ref=child)
+    await ingest(server, result("c1", long("too late", 150)), user("and on"))
+    await held_the_same(server, serve, engine, "too late")
+    assert texts_of(await server.assemble(20_000, ref=child)) == texts_of(before)
+    await held_the_same(server, serve, engine, "talk7", child)
+    answer = incoming(result("c1", "the child's own"), user("child"))
+    await server.context.ingest.run(TENANT, child, answer, None)
+    await held_the_same(server, serve, engine, "the child's own", child)
+    await held_the_same(server, serve, engine, "too late")
+
+
+async def unread(*args: object, **named: object) -> NoReturn:
+    raise AssertionError("the child's rows were read: its view is the parent's in memory")

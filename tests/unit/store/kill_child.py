@@ -1,4 +1,5 @@
-"""A process that writes until it is killed: `python -m tests.unit.store.kill_child DATABASE SEED`.
+"""A process that writes until it is killed: `python -m tests.unit.store.kill_child DATABASE SEED
+DURABILITY`.
 
 Eight sessions write at once. Every acknowledged commit is one line on standard output: session,
 revision, first and last sequence. What a message holds follows from the seed, its session and its
@@ -58,7 +59,7 @@ async def write(store: SqliteStore, seed: int, number: int) -> None:
 
 async def main() -> None:
     path, seed = sys.argv[1], int(sys.argv[2])
-    store = SqliteStore(path)
+    store = SqliteStore(path, forced=sys.argv[3] == "full")
     await store.open()
     os.write(1, b"open\n")
     await asyncio.gather(*(write(store, seed, number) for number in range(SESSIONS)))

@@ -12,11 +12,13 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.cached_heads import CachedHeads, Remembered
+from contextengine_server.store.cached_heads import LEAST_HEADS, CachedHeads, Remembered
 from contextengine_server.store.errors import RevisionConflict, StoreUnavailable
+from contextengine_server.store.kinds import store_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead, Spawn, StoredReply
 from contextengine_server.store.sqlite import SqliteStore
+from contextengine_server.store.sqlite.kind import KIND as SQLITE
 
 SCOPE = Scope("acme", "main", "s1")
 HEAD = SessionHead(SCOPE, "life", 1, 0, session_key="key")
@@ -229,3 +231,18 @@ async def test_all_else_is_the_stores_own(tmp_path: Path) -> None:
     taken_over = {name: one for name, one in vars(cached).items() if not name.startswith("_")}
     assert len(taken_over) > 30
     assert taken_over == {name: getattr(store, name) for name in taken_over}
+
+
+async def test_heads_of_all_that_may_be_warm_are_held(tmp_path: Path) -> None:
+    """A call of a warm session reads nothing, however many there are."""
+    many = LEAST_HEADS + 500
+    store = store_of(SQLITE, str(tmp_path / "store.db"), warm=many)
+    assert isinstance(store, CachedHeads)
+    for number in range(many):
+        scope = Scope("acme", "main", f"s{number}")
+        store.committed(Commit(replace(HEAD, scope=scope, session_key=""), 0))
+    # The store is not open: what is answered is in memory.
+    for number in range(many):
+        head = await store.head(Scope("acme", "main", f"s{number}"))
+        assert head is not None
+        assert head.scope.session == f"s{number}"

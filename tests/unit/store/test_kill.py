@@ -23,9 +23,12 @@ ROUNDS = int(os.environ.get("CONTEXTENGINE_KILL_ROUNDS", "3"))
 ROOT = Path(__file__).parents[3]
 
 
-def run_and_kill(path: Path, seed: int, seconds: float) -> list[tuple[int, int, int, int]]:
+def run_and_kill(
+    path: Path, seed: int, seconds: float, durability: str
+) -> list[tuple[int, int, int, int]]:
     """(session, revision, first, last) of every commit that was acknowledged."""
     command = [sys.executable, "-m", "tests.unit.store.kill_child", str(path), str(seed)]
+    command.append(durability)
     output = path.with_suffix(".out")
     with output.open("wb") as sink, subprocess.Popen(command, stdout=sink, cwd=ROOT) as child:
         try:
@@ -42,10 +45,11 @@ def run_and_kill(path: Path, seed: int, seconds: float) -> list[tuple[int, int, 
     return [(int(a), int(b), int(c), int(d)) for a, b, c, d in (line.split() for line in lines[1:])]
 
 
+@pytest.mark.parametrize("durability", ["full", "normal"])
 @pytest.mark.parametrize("seed", range(ROUNDS))
-async def test_acknowledged_rows_survive_a_kill(tmp_path: Path, seed: int) -> None:
+async def test_acknowledged_rows_survive_a_kill(tmp_path: Path, seed: int, durability: str) -> None:
     path = tmp_path / "store.db"
-    acknowledged = run_and_kill(path, seed, random.uniform(0.05, 1.2))
+    acknowledged = run_and_kill(path, seed, random.uniform(0.05, 1.2), durability)
     store = SqliteStore(path)
     await store.open()
     for number in range(kill_child.SESSIONS):

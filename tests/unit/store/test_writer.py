@@ -22,6 +22,7 @@ from contextengine_server.store.errors import DuplicateHostIds, StoreUnavailable
 from contextengine_server.store.rows import Commit, MessageRow, SessionHead
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.store.sqlite import writer as writer_module
+from contextengine_server.store.sqlite.kind import KIND as SQLITE
 from contextengine_server.store.sqlite.writer import Writer
 
 
@@ -72,6 +73,21 @@ async def test_what_is_acknowledged_is_on_disk(store: SqliteStore) -> None:
 
     mode, synchronous, _ = await writer_of(store).submit(pragmas, lambda result: None)
     assert (mode, synchronous) == ("wal", 2)  # FULL: the log is synced at every COMMIT
+
+
+async def test_where_durability_is_normal_a_commit_leaves_the_disk_to_the_system(
+    tmp_path: Path,
+) -> None:
+    eased = SQLITE.eased(str(tmp_path / "eased.db"))
+    assert isinstance(eased, SqliteStore)
+    await eased.open()
+    try:
+        asked = lambda db: db.execute("PRAGMA synchronous").fetchone()[0]  # noqa: E731
+        assert await writer_of(eased).submit(asked, lambda result: None) == 1  # NORMAL
+        await eased.commit(commit("s1", 1))
+        assert await eased.head(Scope("acme", "main", "s1"))
+    finally:
+        await eased.close()
 
 
 async def test_commits_that_wait_share_a_transaction(store: SqliteStore) -> None:

@@ -13,8 +13,8 @@ from contextengine_server.wire.message import read_traits
 from contextengine_server.wire.reads import (
     MAX_ARGUMENT_BYTES,
     MIN_SAME_CHARS,
+    facts_of_result,
     read_key,
-    text_key,
 )
 
 
@@ -113,6 +113,10 @@ def answering(*texts: str, image: bool = False) -> pb.ToolResultPart:
     if image:
         result.parts.add().image.uri = "https://example.org/a.png"
     return result
+
+
+def text_key(result: pb.ToolResultPart) -> bytes:
+    return facts_of_result(result).text
 
 
 def test_results_that_say_the_same_have_one_name() -> None:

@@ -34,8 +34,8 @@ of them. A name, an identifier or a phrase finds only where it stands."""
 
 
 NOTHING: Mapping[int, float] = MappingProxyType({})
-Own = Mapping[int, tuple[float, Match]]
-"""By place, the matches and their own scores."""
+_NEARBY = (*range(-NEAR, -2), *range(3, NEAR + 1))
+"""Where the rest of a stretch stands, beside those that lend more."""
 
 
 class Ranked(msgspec.Struct, frozen=True):
@@ -63,22 +63,19 @@ def lent(
     """The matches with what their neighbours lend, the best first and of equals the newest. For a
     `question` also the neighbours themselves. What was `seen` is left out. `asked`: by place, the
     share of what is sought in a match that it only asks for."""
-    own = {match.place: (score, match) for score, match in scored}
-    places = sorted(own)
-    found = []
-    for at, place in enumerate(places):
-        score, match = own[place]
+    own = {match.place: score for score, match in scored}
+    get, found = own.get, list[Ranked]()
+    for score, match in scored:
+        place = match.place
         if place not in seen:
-            near = sum(
-                own[other][0]
-                for other in (*places[max(0, at - NEAR) : at], *places[at + 1 : at + 1 + NEAR])
-                if 2 < abs(other - place) <= NEAR
-            )
+            near = 0.0
+            for step in _NEARBY:
+                near += get(place + step, 0.0)
             score *= 1 - (1 - ASKING) * asked.get(place, 0.0)
             score += _beside(own, place, asked) + NEARBY * near
             found.append(Ranked(score, place, match))
     if question:
-        beside = {place + step for place in places for step in (-1, 1)} - own.keys()
+        beside = {place + step for place in own for step in (-1, 1)} - own.keys()
         found += [
             Ranked(_beside(own, place, asked), place, None)
             for place in beside
@@ -88,13 +85,13 @@ def lent(
     return found
 
 
-def _beside(own: Own, place: int, asked: Mapping[int, float]) -> float:
+def _beside(own: Mapping[int, float], place: int, asked: Mapping[int, float]) -> float:
     """What the two messages on either side lend one."""
-    answers = asked.get(place - 1, 0.0)
+    answers, get = asked.get(place - 1, 0.0), own.get
     before = BESIDE + (ANSWER - BESIDE) * answers
     gone_on = NEXT + (GOES_ON - NEXT) * answers
-    lenders = ((-2, gone_on), (-1, before), (1, BESIDE), (2, NEXT))
-    return sum(own[place + step][0] * share for step, share in lenders if place + step in own)
+    lent = get(place - 2, 0.0) * gone_on + get(place - 1, 0.0) * before
+    return lent + get(place + 1, 0.0) * BESIDE + get(place + 2, 0.0) * NEXT
 
 
 def _best_first(one: Ranked) -> tuple[float, int]:

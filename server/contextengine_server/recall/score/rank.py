@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import log
+from typing import NamedTuple
 
 import msgspec
 
@@ -71,10 +72,17 @@ def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[floa
     for one in lanes:
         best[one.term.text] = max(best.get(one.term.text, 0.0), one.worth * (_K1 + 1))
     whole = sum(best.values())
+    looks = [
+        _Look(1 << bit, one.term.text, one.lane.substring, _folded(one), one.worth)
+        for bit, one in enumerate(lanes)
+    ]
+    speakers = {one.term.text.lower() for one in lanes}
     scored = []
     for match in matches:
-        score = _score(match, lanes, len(match.text) / average)
-        if _speaks(match, lanes):
+        folded = match.text.lower()
+        score = _score(match.lanes, folded, looks, len(match.text) / average)
+        name, colon, _ = folded[:_SPEAKER].partition(": ")
+        if colon and not speakers.isdisjoint(name.split()):
             score *= 1 + _SPOKEN
         if score > 0:
             scored.append((min(1.0, score / whole), match))
@@ -82,24 +90,30 @@ def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[floa
     return scored
 
 
-def _score(match: Match, lanes: Sequence[Sought], length: float) -> float:
-    folded = match.text.lower()
+class _Look(NamedTuple):
+    """A lane, as texts are looked through for it."""
+
+    bit: int
+    term: str
+    substring: bool
+    folded: str
+    """What is counted, in lower case."""
+    worth: float
+
+
+def _folded(one: Sought) -> str:
+    return one.term.text.lower() if one.lane.substring else one.term.root
+
+
+def _score(lanes: int, folded: str, looks: Sequence[_Look], length: float) -> float:
     values: dict[str, float] = {}
-    for bit, one in enumerate(lanes):
-        if match.lanes >> bit & 1:
-            if one.lane.substring:
-                times = folded.count(one.term.text.lower())
-            else:
-                times = max(1, _times(one.term.root, folded))
-            value = one.worth * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * length))
-            values[one.term.text] = max(values.get(one.term.text, 0.0), value)
+    damped = _K1 * (1 - _B + _B * length)
+    for bit, term, substring, sought, worth in looks:
+        if lanes & bit:
+            times = folded.count(sought) if substring else max(1, _times(sought, folded))
+            value = worth * times * (_K1 + 1) / (times + damped)
+            values[term] = max(values.get(term, 0.0), value)
     return sum(values.values())
-
-
-def _speaks(match: Match, lanes: Sequence[Sought]) -> bool:
-    """True where the text begins with a term as the name of who speaks."""
-    name, colon, _ = match.text[:_SPEAKER].lower().partition(": ")
-    return bool(colon) and any(one.term.text.lower() in name.split() for one in lanes)
 
 
 def _times(root: str, folded: str) -> int:

@@ -65,6 +65,24 @@ class MemoryReads(MemoryConnection):
             return [row for row in rows if as_of is None or row.created_revision <= as_of]
         return [row for row in rows if live(row, as_of)]
 
+    async def messages_at(
+        self,
+        scope: Scope,
+        sequences: Sequence[int],
+        *,
+        as_of: int | None = None,
+        retired: bool = False,
+    ) -> list[MessageRow]:
+        """Those of the session's messages that have these sequences, in order."""
+        session = self._session(scope)
+        if session is None:
+            return []
+        held = session.messages
+        rows = [held[sequence] for sequence in sorted({*sequences}) if sequence in held]
+        if retired:
+            return [row for row in rows if as_of is None or row.created_revision <= as_of]
+        return [row for row in rows if live(row, as_of)]
+
     async def messages_by_host_id(self, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
         """Live messages with these host ids, in order."""
         session = self._session(scope)

@@ -141,6 +141,17 @@ async def messages(
     return await _messages(db, query, names)
 
 
+async def messages_at(
+    db: Db, scope: Scope, sequences: Sequence[int], as_of: int | None, retired: bool
+) -> list[MessageRow]:
+    names = named(scope, sequences=list(sequences), as_of=as_of)
+    if as_of is None:
+        query = SQL.messages.all_among if retired else SQL.messages.live_among
+    else:
+        query = SQL.messages.all_as_of_among if retired else SQL.messages.as_of_among
+    return await _messages(db, query, names)
+
+
 async def messages_by_host_id(db: Db, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
     return await _messages(db, SQL.messages.by_host_id, named(scope, host_ids=list(host_ids)))
 

@@ -223,6 +223,18 @@ class PostgresStore(PostgresListings, PostgresDebts):
         """The session's own messages in a range, in order: live now, as of a revision, or all."""
         return await self._connections.read(reads.messages, scope, first, last, as_of, retired)
 
+    async def messages_at(
+        self,
+        scope: Scope,
+        sequences: Sequence[int],
+        *,
+        as_of: int | None = None,
+        retired: bool = False,
+    ) -> list[MessageRow]:
+        """Those of the session's messages that have these sequences, in order."""
+        read = self._connections.read
+        return await read(reads.messages_at, scope, sequences, as_of, retired)
+
     async def messages_by_host_id(self, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
         """Live messages with these host ids, in order."""
         return await self._connections.read(reads.messages_by_host_id, scope, host_ids)

@@ -130,6 +130,16 @@ class Messages(Protocol):
         """Those with first <= sequence <= last, in order: live now, or live as of a revision, or
         with `retired` all of either."""
 
+    async def messages_at(
+        self,
+        scope: Scope,
+        sequences: Sequence[int],
+        *,
+        as_of: int | None = None,
+        retired: bool = False,
+    ) -> list[MessageRow]:
+        """Those of `messages` that have these sequences, in order."""
+
     async def messages_by_host_id(self, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
         """Live messages with these host ids, in order; an id that no live message has is passed
         over."""

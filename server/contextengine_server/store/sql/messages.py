@@ -27,6 +27,11 @@ class MessageStatements:
         self.as_of = f"{within} AND {_AS_OF} ORDER BY sequence"
         self.all = f"{within} ORDER BY sequence"
         self.all_as_of = f"{within} AND created_revision <= :as_of ORDER BY sequence"
+        among = f"{messages} WHERE {own} AND sequence{dialect.among.format('sequences')}"
+        self.live_among = f"{among} AND {_LIVE} ORDER BY sequence"
+        self.as_of_among = f"{among} AND {_AS_OF} ORDER BY sequence"
+        self.all_among = f"{among} ORDER BY sequence"
+        self.all_as_of_among = f"{among} AND created_revision <= :as_of ORDER BY sequence"
         self.at = f"{messages} WHERE {own} AND sequence = :sequence AND {_LIVE}"
         self.by_host_id = (
             f"{through('messages_host_id')} AND {_LIVE} AND host_id != ''"

@@ -272,11 +272,12 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return db
 
 
-def connect_writer(path: Path) -> sqlite3.Connection:
-    """The one connection that writes: what it committed is on disk."""
+def connect_writer(path: Path, *, forced: bool = True) -> sqlite3.Connection:
+    """The one connection that writes: what it committed is on disk; or, not `forced`, with the
+    system, which brings it there."""
     db = connect(path)
     db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
+    db.execute(f"PRAGMA synchronous = {'FULL' if forced else 'NORMAL'}")
     # Pages: a checkpoint stops all writes for some ms, and pages written often are copied once.
     # SQLite's 1,000 cost 10 %.
     db.execute("PRAGMA wal_autocheckpoint = 4000")

@@ -23,6 +23,7 @@ class SqliteKind(StoreKind):
     """`sqlite:///path`, or a path alone."""
 
     urls = f"a path or {_PREFIX}path ({_PREFIX}/path for an absolute one)"
+    eases = True
     shared = False
     schema = HEAD
 
@@ -55,9 +56,17 @@ class SqliteKind(StoreKind):
 
     def store(self, url: str) -> Store:
         """The store, whose directory is there. Raises OSError where it cannot be made."""
-        path = _path(url)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return SqliteStore(path)
+        return SqliteStore(_made(url))
+
+    def eased(self, url: str) -> Store:
+        """The same without an fsync at each commit: the system writes the log when it likes."""
+        return SqliteStore(_made(url), forced=False)
+
+
+def _made(url: str) -> Path:
+    path = _path(url)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def _path(url: str) -> Path:

@@ -1,14 +1,21 @@
 """Look-ups in the search index. Each stays within the numbers of one session, and reads the rows it
-answers under its scope."""
+answers under its scope.
+
+Between any two rows of an answer this thread gives up the interpreter and waits for it again, which
+beside a busy event loop is what a look-up costs. So what may be many rows comes as one, as JSON.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
+
+import orjson
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.search import (
@@ -25,50 +32,39 @@ from .expressions import grams, phrase
 from .passages import PART_BITS, number_of, passage_id
 from .reads import snapshot
 
-_PLACES_AT_ONCE = 256
+_ORDER = itemgetter(0, 1)
 _SCOPE = "tenant = :tenant AND agent = :agent AND session = :session"
 _RANGE = "BETWEEN :low AND :high"
-CHOSEN = f"""
-    SELECT sequence, role, time_ms, host_id FROM messages
-    WHERE {_SCOPE} AND sequence IN (SELECT value FROM json_each(:places)) AND created_revision <=
-    :revision
+_IDS = "(SELECT value AS id FROM json_each(:ids)) CROSS JOIN search_documents USING (id)"
+MESSAGES = f"""
+    SELECT json_group_array(json_array(id, text, role, time_ms, host_id)) FROM {_IDS}
+    CROSS JOIN messages ON {_SCOPE} AND sequence = (id >> {PART_BITS} & {MAX_PLACE})
+    WHERE created_revision <= :revision
     AND (:retired OR retired_revision = 0 OR retired_revision > :revision)
     AND (:roles = '[]' OR role IN (SELECT value FROM json_each(:roles)))
     AND (:start_ms IS NULL OR time_ms >= :start_ms) AND (:end_ms IS NULL OR time_ms < :end_ms)
 """
+"""The passages that stand for a message which is asked for, with what its row says."""
+TEXTS = f"SELECT json_group_array(json_array(id, text, 0, NULL, '')) FROM {_IDS}"
 NEWEST = f"SELECT id FROM search_documents WHERE id {_RANGE} ORDER BY id DESC"
 CONTAINING = (
     f"SELECT rowid FROM search_grams WHERE search_grams MATCH :match AND rowid {_RANGE} ORDER BY"
     " rowid DESC"
 )
-TEXT = "SELECT text FROM search_documents WHERE id = :id"
-
-
-class _Found(NamedTuple):
-    """A passage that a look-up found."""
-
-    span: SearchSpan
-    id: int
-    weight: int = 0
-    lanes: int = 0
-    row: tuple[int, int | None, str] = (0, None, "")
-    """Role, time and host id of its message."""
-
-    @property
-    def place(self) -> int:
-        return self.id >> PART_BITS & MAX_PLACE
 
 
 def count(db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
     counts = [0] * len(lanes)
+    numbers = ", ".join(
+        f"(SELECT COUNT(*) FROM {_matching(lane, index)})" for index, lane in enumerate(lanes)
+    )
     with snapshot(db):
-        for span in spans:
-            names = _range(db, span) or {}
-            for index, lane in enumerate(lanes if names else ()):
-                query = f"SELECT COUNT(*) FROM {_matching(lane)}"
-                counts[index] += db.execute(
-                    query, {**names, "match": _expression(lane)}
-                ).fetchone()[0]
+        for span in spans if lanes else ():
+            names = _range(db, span)
+            if names is not None:
+                names |= {f"match{index}": _expression(lane) for index, lane in enumerate(lanes)}
+                found = db.execute(f"SELECT {numbers}", names).fetchone()
+                counts = [known + more for known, more in zip(counts, found, strict=True)]
     return counts
 
 
@@ -76,18 +72,19 @@ def find(
     db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
 ) -> list[Match]:
     with snapshot(db):
-        ranked = [_chosen(db, _ranked(db, span, lanes)) for span in spans]
-        matches: dict[tuple[Scope, int], Match] = {}
-        for found in merge(*ranked, key=_rank):
-            if (found.span.scope, found.place) not in matches:
-                matches[found.span.scope, found.place] = _match(db, found)
-                if len(matches) >= limit:
-                    break
-    return list(matches.values())
+        ranked = [_ranked(db, span, lanes, limit) for span in spans]
+        best: dict[tuple[Scope, int], Match] = {}
+        for _, _, match in ranked[0] if len(ranked) == 1 else merge(*ranked, key=_ORDER):
+            best.setdefault((match.span.scope, match.place), match)
+            if len(best) >= limit:
+                break
+    return list(best.values())
 
 
-def _ranked(db: sqlite3.Connection, span: SearchSpan, lanes: Sequence[Lane]) -> Iterator[_Found]:
-    """The passages that any lane matches, in order."""
+def _ranked(
+    db: sqlite3.Connection, span: SearchSpan, lanes: Sequence[Lane], limit: int
+) -> Iterator[tuple[int, int, Match]]:
+    """The passages that any lane matches, in order, behind what orders them."""
     names = _range(db, span)
     if names is None:
         return
@@ -99,9 +96,23 @@ def _ranked(db: sqlite3.Connection, span: SearchSpan, lanes: Sequence[Lane]) -> 
         )
         names[f"match{index}"] = _expression(lane)
     union = " UNION ALL ".join(parts)
-    query = f"SELECT id, SUM(weight), SUM(bit) FROM ({union}) GROUP BY id ORDER BY 2 DESC, id DESC"
-    for row in db.execute(query, names):
-        yield _Found(span, *row)
+    query = (
+        "SELECT json_group_array(json_array(id, weight, bits)) FROM (SELECT id, SUM(weight) AS"
+        f" weight, SUM(bit) AS bits FROM ({union}) GROUP BY id ORDER BY 2 DESC, id DESC LIMIT :many"
+        " OFFSET :behind)"
+    )
+    # More are seldom wanted: where rows that match are not asked for.
+    names |= {"many": limit, "behind": 0}
+    while rows := orjson.loads(db.execute(query, names).fetchone()[0]):
+        rows.sort(key=_heaviest)  # SQLite does not promise the order within an array
+        held = _read(db, span, [row[0] for row in rows])
+        for id, weight, bits in rows:
+            if id in held:
+                match = _match(span, id, held[id], bits)
+                yield -weight, -match.place, match
+        if len(rows) < names["many"]:
+            break
+        names |= {"behind": names["behind"] + names["many"], "many": 4 * names["many"]}
 
 
 def scan(
@@ -115,47 +126,49 @@ def scan(
         if containing:
             names["match"] = grams(containing)
         rows = db.execute(CONTAINING if containing else NEWEST, names)
-        seen = [_Found(span, number) for (number,) in islice(rows, limit)]
-        places = {found.place: found for found in seen}
-        matches = [_match(db, found) for found in _chosen(db, places.values())]
-    return matches, seen[-1].place if len(seen) == limit else None
+        seen = [number for (number,) in islice(rows, limit)]
+        places = {_place(id): id for id in seen}  # of each the first passage, which is its lowest
+        held = _read(db, span, list(places.values()))
+    matches = [_match(span, id, held[id]) for id in places.values() if id in held]
+    return matches, _place(seen[-1]) if len(seen) == limit else None
 
 
-def _chosen(db: sqlite3.Connection, found: Iterable[_Found]) -> Iterator[_Found]:
-    """Those whose rows are to be found, with what their rows say."""
-    source = iter(found)
-    while batch := list(islice(source, _PLACES_AT_ONCE)):
-        span = batch[0].span
-        if span.kind is DocumentKind.MESSAGE:
-            names = named(
-                span.scope,
-                places=json.dumps([one.place for one in batch]),
-                roles=json.dumps(span.roles),
-                revision=span.revision,
-                retired=span.retired,
-                start_ms=span.start_ms,
-                end_ms=span.end_ms,
-            )
-            rows = {sequence: row for sequence, *row in db.execute(CHOSEN, names)}
-            yield from (
-                one._replace(row=tuple(rows[one.place])) for one in batch if one.place in rows
-            )
-        else:
-            yield from (one for one in batch if span.places is None or one.place in span.places)
+def _read(db: sqlite3.Connection, span: SearchSpan, ids: Sequence[int]) -> dict[int, list[Any]]:
+    """By id, the text of those of these passages that are asked for, and the role, time and host id
+    of their messages."""
+    if span.kind is DocumentKind.MESSAGE:
+        names = named(
+            span.scope,
+            ids=json.dumps(ids),
+            roles=json.dumps(span.roles),
+            revision=span.revision,
+            retired=span.retired,
+            start_ms=span.start_ms,
+            end_ms=span.end_ms,
+        )
+        rows = db.execute(MESSAGES, names).fetchone()[0]
+    else:
+        chosen = [id for id in ids if span.places is None or _place(id) in span.places]
+        rows = db.execute(TEXTS, {"ids": json.dumps(chosen)}).fetchone()[0]
+    return {id: row for id, *row in orjson.loads(rows)}
 
 
-def _match(db: sqlite3.Connection, found: _Found) -> Match:
-    text = db.execute(TEXT, {"id": found.id}).fetchone()[0]
-    return Match(found.span, found.place, found.id & (MAX_PARTS - 1), text, found.lanes, *found.row)
+def _match(span: SearchSpan, id: int, row: Sequence[Any], lanes: int = 0) -> Match:
+    text, role, time_ms, host_id = row
+    return Match(span, _place(id), id & (MAX_PARTS - 1), text, lanes, role, time_ms, host_id)
 
 
-def _rank(found: _Found) -> tuple[int, int]:
-    return -found.weight, -found.place
+def _place(id: int) -> int:
+    return id >> PART_BITS & MAX_PLACE
 
 
-def _matching(lane: Lane, index: int | None = None) -> str:
+def _heaviest(row: Sequence[int]) -> tuple[int, int]:
+    return -row[1], -row[0]
+
+
+def _matching(lane: Lane, index: int) -> str:
     table = "search_grams" if lane.substring else "search_words"
-    return f"{table} WHERE {table} MATCH :match{'' if index is None else index} AND rowid {_RANGE}"
+    return f"{table} WHERE {table} MATCH :match{index} AND rowid {_RANGE}"
 
 
 def _expression(lane: Lane) -> str:

@@ -75,6 +75,10 @@ _SCOPE = "tenant = :tenant AND agent = :agent AND session = :session"
 _LIFE = f"{_SCOPE} AND incarnation = :incarnation"
 HEAD = f"SELECT incarnation, revision FROM sessions WHERE {_SCOPE}"
 CURSOR = f"SELECT {_CURSOR} FROM search_cursors WHERE {_LIFE}"
+NUMBER = f"""
+    SELECT number FROM search_cursors WHERE {_SCOPE} AND incarnation = (SELECT incarnation FROM
+    sessions WHERE {_SCOPE})
+"""
 FIRST = f"SELECT MIN(sequence) FROM messages WHERE {_SCOPE}"
 LAST = f"SELECT MAX(sequence) FROM messages WHERE {_SCOPE}"
 SUMMARY_COUNT = f"SELECT COUNT(*) FROM summaries WHERE {_SCOPE}"
@@ -217,11 +221,8 @@ def summaries(db: sqlite3.Connection, scope: Scope, skip: int) -> list[tuple[int
 
 def number_of(db: sqlite3.Connection, scope: Scope) -> int | None:
     """The session's number in the index."""
-    head = db.execute(HEAD, named(scope)).fetchone() if scope.complete else None
-    if head is None:
-        return None
-    cursor = db.execute(CURSOR, named(scope, incarnation=head[0])).fetchone()
-    return None if cursor is None else cursor[0]
+    found = db.execute(NUMBER, named(scope)).fetchone() if scope.complete else None
+    return None if found is None else found[0]
 
 
 def size(db: sqlite3.Connection, scope: Scope) -> int:

@@ -143,6 +143,21 @@ def messages(
     )
 
 
+def messages_at(
+    db: sqlite3.Connection,
+    scope: Scope,
+    sequences: Sequence[int],
+    as_of: int | None,
+    retired: bool,
+) -> list[MessageRow]:
+    names = named(scope, sequences=json.dumps(list(sequences)))
+    if as_of is None:
+        among = SQL.messages.all_among if retired else SQL.messages.live_among
+        return _messages(db, among, names)
+    among = SQL.messages.all_as_of_among if retired else SQL.messages.as_of_among
+    return _messages(db, among, {**names, "as_of": as_of})
+
+
 def messages_by_host_id(
     db: sqlite3.Connection, scope: Scope, host_ids: Sequence[str]
 ) -> list[MessageRow]:

@@ -90,12 +90,12 @@ _PURGE_S = 1.0
 class _Open:
     """What an open store holds."""
 
-    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, *, forced: bool) -> None:
         self.lock = database.FileLock(path)
         try:
             database.prepare(path)
             self.lock.hold()
-            writing = database.connect_writer(path)
+            writing = database.connect_writer(path, forced=forced)
             space.prepare(writing, path)
             self.searchable = passages.prepare(writing)
             self.writer = Writer(writing, loop)
@@ -119,13 +119,14 @@ class _Open:
 class SqliteStore(SqliteListings, SqliteDebts):
     """`Store` in one SQLite file. Use it on one event loop.
 
-    Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. Locks
-    on `<path>.lock` and on the file keep other processes out, so heads may be answered from memory
-    (`CachedHeads`).
+    Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. Not
+    `forced`, it is NORMAL: the end of the process takes nothing back, a power cut what the system
+    had not written yet. Locks on `<path>.lock` and on the file keep other processes out, so heads
+    may be answered from memory (`CachedHeads`).
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path).resolve()
+    def __init__(self, path: str | Path, *, forced: bool = True) -> None:
+        self._path, self._forced = Path(path).resolve(), forced
         self._open: _Open | None = None
         self._observers: list[Observer] = []
         self._index = SqliteIndex(self._read, self._write, self._alone)
@@ -145,7 +146,8 @@ class SqliteStore(SqliteListings, SqliteDebts):
 
     async def open(self) -> None:
         """Opens, locks and migrates the database. Raises StoreRefused."""
-        self._open = await asyncio.to_thread(_Open, self._path, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._open = await asyncio.to_thread(_Open, self._path, loop, forced=self._forced)
         self.index.available = self._open.searchable
 
     async def close(self) -> None:
@@ -315,6 +317,17 @@ class SqliteStore(SqliteListings, SqliteDebts):
     ) -> list[MessageRow]:
         """The session's own messages in a range, in order: live now, as of a revision, or all."""
         return await self._read(reads.messages, scope, first, last, as_of, retired)
+
+    async def messages_at(
+        self,
+        scope: Scope,
+        sequences: Sequence[int],
+        *,
+        as_of: int | None = None,
+        retired: bool = False,
+    ) -> list[MessageRow]:
+        """Those of the session's messages that have these sequences, in order."""
+        return await self._read(reads.messages_at, scope, sequences, as_of, retired)
 
     async def messages_by_host_id(self, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
         """Live messages with these host ids, in order."""

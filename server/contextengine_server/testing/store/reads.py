@@ -51,6 +51,19 @@ class ReadCases(StoreCase):
         assert await pen.sequences(first=7, last=6) == []
         assert await pen.sequences(first=11) == []
 
+    async def test_messages_at_some_sequences(self, store: Store) -> None:
+        pen = Pen(store)
+        await pen.write(count=6)  # 1: 1 to 6
+        await pen.write(retire_after=4, count=1)  # 2: 1 to 4, 7
+        asked = [7, 5, 2, 2, 99]
+        at = store.messages_at
+        assert sequences(await at(SCOPE, asked)) == [2, 7]
+        assert sequences(await at(SCOPE, asked, as_of=1)) == [2, 5]
+        assert sequences(await at(SCOPE, asked, retired=True)) == [2, 5, 7]
+        assert sequences(await at(SCOPE, asked, as_of=1, retired=True)) == [2, 5]
+        assert await at(SCOPE, []) == []
+        assert await at(SCOPE._replace(session="another"), asked) == []
+
     async def test_messages_as_of_a_revision(self, store: Store) -> None:
         pen = Pen(store)
         await pen.write(count=3)  # 1: 1 2 3
