@@ -14,4 +14,4 @@ compile() {
 compile pyproject.toml --extra postgres --output-file requirements.lock
 compile deploy/build.in --output-file deploy/build.lock
 compile pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock
-compile pyproject.toml --extra testing tests/hosts/requirements.in --output-file tests/hosts/requirements.txt
+compile pyproject.toml --extra testing --extra postgres tests/hosts/requirements.in --output-file tests/hosts/requirements.txt
