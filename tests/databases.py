@@ -7,8 +7,13 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from contextengine_server.store.sqlite import database
 from tests import postgres
+
+ON_SQLITE = pytest.mark.skipif(postgres.INSISTS, reason="it is about a file of SQLite's")
+"""Marks a test of what only SQLite has."""
 
 
 def url(path: Path) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
@@ -22,7 +23,7 @@ from contextengine_server.app import App, running
 from contextengine_server.config.load import load_settings
 from contextengine_server.engines.registration import Registration
 from contextengine_server.plugins.engines import installed_engines
-from tests import databases
+from tests import databases, postgres
 
 LARGE = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
@@ -70,7 +71,7 @@ class House:
         token: str = "",
         **settings: Any,
     ) -> None:
-        self.database = directory / "contextengine.db"
+        self._database = directory / "contextengine.db"
         self.engines = list(engines)
         self.settings = settings
         self._clock = clock
@@ -80,9 +81,16 @@ class House:
         self.client: AsyncClient
         self.channel: grpc.aio.Channel
 
+    @property
+    def database(self) -> Path:
+        """The SQLite file. A test that looks into it has nothing to say of another store."""
+        if postgres.INSISTS:
+            pytest.skip("it looks into SQLite's file")
+        return self._database
+
     async def start(self) -> None:
         """Begins a life."""
-        url = self.settings.get("store.url") or databases.url(self.database)
+        url = self.settings.get("store.url") or databases.url(self._database)
         flags = {"server.address": "127.0.0.1:0", **self.settings, "store.url": url}
         plugins = flags.get("plugins.directory")
         engines = installed_engines(Path(plugins) if plugins else None)

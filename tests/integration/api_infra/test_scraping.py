@@ -21,6 +21,7 @@ from contextengine_server.summarize import GuardState
 from contextengine_server.summarize.guards.breaker import Breaker
 from contextengine_server.summarize.guards.spend import Spend
 from scripts.version import current
+from tests import postgres
 from tests.integration.harness import ALICE, TOKENS, House, budget, house, ref
 
 ADDRESS = "telemetry.metrics.prometheus.address"
@@ -110,7 +111,8 @@ async def test_what_was_done_is_what_is_scraped(tmp_path: Path) -> None:
     assert seen.value("contextengine_sessions_warm_size_bytes") > 0
     assert seen.value("contextengine_rpc_in_flight") == 0
     assert seen.value("contextengine_store_up") == 1
-    assert seen.value("contextengine_store_free_bytes") > 0
+    # How much room a database elsewhere has left, it does not say.
+    assert seen.value("contextengine_store_free_bytes") > 0 or postgres.INSISTS
     assert seen.value("contextengine_build_info", version=current()) == 1
     assert seen.value("process_resident_memory_bytes") > 0
     assert seen.families["rpc_server_call_duration_seconds"].type == "histogram"

@@ -11,6 +11,7 @@ import pytest
 
 from contextengine import AsyncClient
 from contextengine_server.compaction.jobs import LEASE_MS
+from tests.databases import ON_SQLITE
 from tests.integration.assemble.asking import ask, ids_of, judged, settled, talk
 from tests.integration.harness import Clock, budget, ref
 from tests.integration.harness import house as living
@@ -23,6 +24,7 @@ MESSAGES = talk(40, 100)
 
 
 @pytest.mark.parametrize("point", ["planned", "summarizing", "committing", "committed"])
+@ON_SQLITE
 async def test_a_kill_leaves_the_view_before_or_the_view_after(tmp_path: Path, point: str) -> None:
     dying = Dying(tmp_path / "contextengine.db", point, number=2)
     try:

@@ -16,6 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from contextengine import types as t
 from contextengine.messages import user
 from contextengine_server.health import readiness
+from tests.databases import ON_SQLITE
 from tests.integration.harness import PATIENCE_S, House, budget, house, ref
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -45,6 +46,7 @@ async def until_serving(at: House, wanted: bool) -> None:
             await asyncio.sleep(0.02)
 
 
+@ON_SQLITE
 async def test_reads_go_on_and_health_says_that_writes_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from contextengine import ContextEngineError
 from contextengine import types as t
 from contextengine_server.store.sqlite import passages
+from tests.databases import ON_SQLITE
 from tests.integration.harness import House, problem, ref
 from tests.integration.harness import house as living
 from tests.integration.recall.test_search import REGEX, SUMMARIES
@@ -131,6 +132,7 @@ async def test_a_deleted_session_is_found_no_more(house: House) -> None:
     assert sequences(await find(house, "needle", include_retired=True, mode=REGEX)) == []
 
 
+@ON_SQLITE
 async def test_without_full_text_search_everything_is_gone_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,7 +137,7 @@ async def test_a_lease_that_ran_out_gives_the_job_to_another_and_the_first_comes
 ) -> None:
     session = await talk(at)
     async with lent(at, session) as (slow, _), attached(at) as other:
-        job = await slow.job()
+        job, slow = await first_of(slow, other)
         clock.advance(61)
         again, heir = await first_of(slow, other)
         assert again.job_id == job.job_id

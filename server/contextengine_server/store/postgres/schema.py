@@ -28,20 +28,21 @@ def _life(*, key: bool = True) -> sa.Column[str]:
     return sa.Column("life", UUID(as_uuid=False), primary_key=key, nullable=False)
 
 
-def _column(column: sa.Column) -> sa.Column:  # type: ignore[type-arg]
-    """The same column, its texts compared by their bytes."""
+def _column(column: sa.Column, *, key: bool) -> sa.Column:  # type: ignore[type-arg]
+    """The same column, its texts compared by their bytes. `key`: of the key where it is there."""
+    key = key and column.primary_key
     kind = sa.Text(collation="C") if isinstance(column.type, sa.Text) else column.type
     return sa.Column(
         column.name,
         kind,
-        primary_key=column.primary_key,
+        primary_key=key,
         nullable=column.nullable,
-        autoincrement=False if column.primary_key else "auto",
+        autoincrement=False if key else "auto",
     )
 
 
 def _table(table: sa.Table) -> sa.Table:
-    columns = [_column(column) for column in table.c]
+    columns = [_column(column, key=table.name != "costs") for column in table.c]
     with_options = None
     if table.name in _OF_LIVES:
         columns = [_home(), _life(), *(column for column in columns if column.name not in KEY)]
@@ -81,6 +82,12 @@ for _shared in shared.metadata.sorted_tables:
         _made = _table(_shared)
         for _one in sorted(_shared.indexes, key=lambda index: str(index.name)):
             _index(_one, _made)
+
+_c = metadata.tables["costs"].c
+# Models are named by whoever calls them, at any length.
+sa.Index(
+    "costs_key", _c.tenant, _c.agent, sa.func.md5(_c.provider), sa.func.md5(_c.model), unique=True
+)
 
 _r = metadata.tables["requests"].c
 sa.Index("requests_agent", _r.tenant, _r.agent, postgresql_where=sa.text("session = ''"))

@@ -33,6 +33,7 @@ SQL = Statements(
         through="",
         among=" = ANY(:{})",
         bytes_of="OCTET_LENGTH({})",
+        hashed="md5({})",
         key=("home", *KEY),
         session=_SESSION,
         own_key=("home", "life"),

@@ -30,6 +30,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """Behind a column: it is one of those that a parameter lists."""
     bytes_of: str
     """How many bytes a text takes."""
+    hashed: str = "{}"
+    """A text of any length as it stands in a key: PostgreSQL's keys take 2,700 bytes at most."""
     key: tuple[str, ...] = KEY
     """What names a session in its head, and in what its requests were answered with."""
     session: str = SESSION

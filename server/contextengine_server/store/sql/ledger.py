@@ -31,8 +31,9 @@ class LedgerStatements:
         self.costs = (
             f"{select('costs', COSTS)} WHERE tenant = :tenant ORDER BY agent, provider, model"
         )
+        of_model = ", ".join(dialect.hashed.format(name) for name in ("provider", "model"))
         sums = ", ".join(added("costs", column) for column in COSTS[3:])
         self.add = (
             insert("costs", ("tenant", *COSTS))
-            + f" ON CONFLICT (tenant, agent, provider, model) DO UPDATE SET {sums}"
+            + f" ON CONFLICT (tenant, agent, {of_model}) DO UPDATE SET {sums}"
         )

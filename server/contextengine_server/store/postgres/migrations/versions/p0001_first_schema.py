@@ -56,9 +56,9 @@ CREATE TABLE costs (
     cache_write_tokens BIGINT NOT NULL,
     cost_micro_usd BIGINT NOT NULL,
     saved_micro_usd BIGINT NOT NULL,
-    unpriced BIGINT NOT NULL,
-    PRIMARY KEY (tenant, agent, provider, model)
+    unpriced BIGINT NOT NULL
 );
+CREATE UNIQUE INDEX costs_key ON costs (tenant, agent, md5(provider), md5(model));
 CREATE TABLE debts (
     tenant TEXT COLLATE "C" NOT NULL,
     agent TEXT COLLATE "C" NOT NULL,
