@@ -191,6 +191,9 @@ bench: setup ## Measure the server against a bare handler (needs Go)
 bench-scale: setup ## Measure 100,000 sessions in one process and a million messages in one session (needs Go, an hour)
 	$(BIN)/python tests/bench/run.py --scale
 
+bench-postgres: setup ## Measure the server over PostgreSQL against itself over SQLite (needs Go, and Debian's postgresql)
+	$(BIN)/python tests/bench/run.py --only postgres
+
 bench-recall: setup ## Count the answers that stay in context and that Search finds, the share that stays cached, what masks save
 	$(BIN)/python tests/bench/recall/run.py
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from rich.console import Console
 
 from tests.bench.bench import Bench
-from tests.bench.cases import CASES, SCALE
+from tests.bench.cases import APART, CASES, SCALE
 from tests.bench.house import BenchError
 from tests.bench.report import as_json, machine_facts, show, write_markdown
 
@@ -44,8 +44,9 @@ def main() -> int:
         "--markdown", type=Path, help="write the table there as well, as docs/benchmarks.md has it"
     )
     given = parser.parse_args()
+    every = [name for name in CASES if name not in APART]
     wanted = [name for name in given.only.split(",") if name] or list(
-        SCALE if given.scale else CASES
+        SCALE if given.scale else every
     )
     if strangers := [name for name in wanted if name not in CASES]:
         parser.error(f"--only {strangers[0]}: there is no such case; there are {', '.join(CASES)}")

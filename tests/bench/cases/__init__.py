@@ -11,6 +11,7 @@ from . import (
     huge,
     mixed,
     planning,
+    postgres,
     projecting,
     recalling,
     sessions,
@@ -36,7 +37,10 @@ CASES: dict[str, Callable[[Bench], None]] = {
     "history": histories.run,
     "tracing": tracing.run,
     "huge": huge.run,
+    "postgres": postgres.run,
 }
 
 SCALE = ("sessions", "history")
 """The cases that `--scale` runs, in their long form."""
+APART = ("postgres",)
+"""Cases of another question, which run where they are named."""

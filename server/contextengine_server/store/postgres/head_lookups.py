@@ -16,8 +16,8 @@ from .statements import HEADS
 
 _GROUP = 256
 """Sessions of one look-up, at most."""
-_AT_ONCE = 2
-"""Look-ups under way, at most: while one is answered, the next is asked."""
+_AT_ONCE = 1
+"""Look-ups under way, at most: the longer the next one waits, the more it answers at once."""
 
 _Asked = tuple[Scope, "asyncio.Future[SessionHead | None]"]
 
