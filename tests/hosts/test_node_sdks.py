@@ -17,7 +17,8 @@ import pytest
 from contextengine import Message
 from contextengine import name_by_content as name
 from contextengine.formats import from_anthropic, from_openai, from_responses
-from tests.hosts.stage import staged
+from contextengine_server.tokens.counter import TokenCounter
+from tests.hosts.stage import WINDOW, staged
 from tests.integration.harness import ref
 
 HERE = Path(__file__).parent / "node"
@@ -58,6 +59,7 @@ async def test_a_conversation_is_stored_as_the_client_has_it_and_replies_come_by
         # What the provider was sent fits, although the client sent all of it.
         last = stage.upstream.seen[-1].json
         assert len(last.get("messages") or last["input"]) < len(said["messages"]) - 4
-        assert max(len(one.body) for one in stage.upstream.seen) < 20_000
+        count = TokenCounter().count_text
+        assert max(count(one.body.decode()) for one in stage.upstream.seen) < WINDOW
         status = await stage.home.client.get_status(ref("talk", agent="proxy"))
         assert status.last_total_tokens == 105

@@ -28,9 +28,6 @@ import dev.contextengine.client.LentModel;
 import dev.contextengine.client.Messages;
 import dev.contextengine.client.Replies;
 import dev.contextengine.client.Session;
-import dev.contextengine.client.formats.AnthropicMessages;
-import dev.contextengine.client.formats.OpenAiChat;
-import dev.contextengine.client.formats.OpenAiResponses;
 import dev.contextengine.v1.AfterTurnRequest;
 import dev.contextengine.v1.AssembleRequest;
 import dev.contextengine.v1.AssembleResponse;
@@ -75,18 +72,13 @@ import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /** The driver of the Java client; see tests/conformance/protocol.md. */
 public final class ConformanceDriver {
     private static final Gson GSON = new GsonBuilder().disableHtmlEscaping().serializeNulls().create();
-    private static final Pattern LONE_SURROGATE = Pattern.compile("\\p{Cs}");
 
     private final Map<SessionRef, Session> handles = new HashMap<>();
     private final AtomicInteger jobs = new AtomicInteger();
@@ -217,7 +209,7 @@ public final class ConformanceDriver {
                 return text(asked.getAsJsonArray("utf16"));
             }
             case "format" -> {
-                return format(asked);
+                return Formats.format(asked);
             }
             case "id" -> {
                 return object("id", new JsonPrimitive(Ids.newId()));
@@ -372,39 +364,6 @@ public final class ConformanceDriver {
             refused = true;
         }
         return object("refused", new JsonPrimitive(refused));
-    }
-
-    private static JsonObject format(JsonObject asked) throws InvalidProtocolBufferException {
-        String format = asked.get("format").getAsString();
-        if (asked.has("out")) {
-            List<Message> messages = all(Message.parser(), asked.get("out"));
-            String json = switch (format) {
-                case OpenAiChat.FORMAT -> "{\"messages\":[" + String.join(",", OpenAiChat.write(messages)) + "]}";
-                case OpenAiResponses.FORMAT -> "{\"input\":[" + String.join(",", OpenAiResponses.write(messages)) + "]}";
-                default -> AnthropicMessages.write(messages).toJson();
-            };
-            return object("json", new JsonPrimitive(json));
-        }
-        JsonObject request = JsonParser.parseString(asked.get("in").getAsString()).getAsJsonObject();
-        List<String> texts = new ArrayList<>();
-        request.getAsJsonArray(format.equals(OpenAiResponses.FORMAT) ? "input" : "messages")
-                .forEach(message -> texts.add(textOf(message)));
-        List<Message> messages = switch (format) {
-            case OpenAiChat.FORMAT -> OpenAiChat.read(texts);
-            case OpenAiResponses.FORMAT -> OpenAiResponses.read(texts);
-            default -> request.has("system")
-                    ? AnthropicMessages.read(texts, textOf(request.get("system")))
-                    : AnthropicMessages.read(texts);
-        };
-        JsonArray encoded = new JsonArray();
-        messages.forEach(message -> encoded.add(written(message)));
-        return object("messages", encoded);
-    }
-
-    /** A value as JSON text, in which halves of surrogate pairs are escaped again. */
-    private static String textOf(JsonElement value) {
-        return LONE_SURROGATE.matcher(GSON.toJson(value)).replaceAll(
-                found -> Matcher.quoteReplacement("\\u%04x".formatted((int) found.group().charAt(0))));
     }
 
     private static SpanContext spanOf(JsonObject asked) {

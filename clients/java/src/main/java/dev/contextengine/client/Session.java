@@ -13,8 +13,6 @@ import dev.contextengine.v1.DeleteRequest;
 import dev.contextengine.v1.DeleteResponse;
 import dev.contextengine.v1.EndSessionRequest;
 import dev.contextengine.v1.EndSessionResponse;
-import dev.contextengine.v1.ExportRequest;
-import dev.contextengine.v1.ExportResponse;
 import dev.contextengine.v1.IngestBatchRequest;
 import dev.contextengine.v1.IngestBatchResponse;
 import dev.contextengine.v1.IngestRequest;
@@ -35,12 +33,8 @@ import dev.contextengine.v1.ReportUsageResponse;
 import dev.contextengine.v1.ResetSessionRequest;
 import dev.contextengine.v1.ResetSessionResponse;
 import dev.contextengine.v1.SessionRef;
-import dev.contextengine.v1.WatchRequest;
-import dev.contextengine.v1.WatchResponse;
 import io.grpc.Deadline;
 import io.grpc.MethodDescriptor;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
@@ -55,38 +49,15 @@ import java.util.stream.Collectors;
  * {@link #failing}. Every other failure throws {@link ContextEngineException}.
  */
 public final class Session extends SessionCalls {
-    private final State state;
+    private final Remembered state;
     /** What its calls do while the service is away. */
     private final boolean bears;
 
-    /** What handles on the same session remember together. Held by its monitor. */
-    private static final class State {
-        /** What the service is told is held. Null: nothing. */
-        private Assembly held;
-        /** The last good assembly, for contexts made without the service. Null: there is none. */
-        private Assembly last;
-        /** What was handed over since. */
-        private final Deque<dev.contextengine.v1.Message> later = new ArrayDeque<>();
-
-        /** Keeps what was handed over since the last good assembly. */
-        private void handed(List<dev.contextengine.v1.Message> messages) {
-            later.addAll(messages);
-            while (later.size() > PendingQueue.MAX_MESSAGES) {
-                later.removeFirst();
-            }
-        }
-
-        private void forget() {
-            last = null;
-            later.clear();
-        }
-    }
-
     Session(ContextEngineClient client, SessionRef ref) {
-        this(client, ref, new State(), client.queue() != null);
+        this(client, ref, new Remembered(), client.queue() != null);
     }
 
-    private Session(ContextEngineClient client, SessionRef ref, State state, boolean bears) {
+    private Session(ContextEngineClient client, SessionRef ref, Remembered state, boolean bears) {
         super(client, ref);
         this.state = state;
         this.bears = bears;
@@ -353,30 +324,6 @@ public final class Session extends SessionCalls {
      */
     public DeleteResponse delete(DeleteRequest request) {
         return changed(client.sessions().delete(request.toBuilder().setSession(ref).build()));
-    }
-
-    /**
-     * Streams the session's rows as they are stored: the session, its messages in order, its summaries.
-     *
-     * @param request the request
-     * @return the rows
-     */
-    public Replies<ExportResponse> export(ExportRequest request) {
-        return client.sessions().export(request.toBuilder().setSession(ref).build());
-    }
-
-    /**
-     * Streams what happens to the session.
-     *
-     * @param resumePosition the position of the last event seen; empty: from now on
-     * @return the events
-     */
-    public Replies<WatchResponse> watch(String resumePosition) {
-        return client.sessions().watch(WatchRequest.newBuilder()
-                .setAgentId(ref.getAgentId())
-                .setSessionId(ref.getSessionId())
-                .setResumePosition(resumePosition)
-                .build());
     }
 
     /** Writes messages, or queues the entry that stands for them. */

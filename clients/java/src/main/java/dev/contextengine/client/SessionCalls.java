@@ -10,6 +10,8 @@ import dev.contextengine.v1.DisposeSessionRequest;
 import dev.contextengine.v1.DisposeSessionResponse;
 import dev.contextengine.v1.EndSubagentRequest;
 import dev.contextengine.v1.EndSubagentResponse;
+import dev.contextengine.v1.ExportRequest;
+import dev.contextengine.v1.ExportResponse;
 import dev.contextengine.v1.GetStatusRequest;
 import dev.contextengine.v1.GetStatusResponse;
 import dev.contextengine.v1.ListToolsRequest;
@@ -23,6 +25,8 @@ import dev.contextengine.v1.ShouldCompactRequest;
 import dev.contextengine.v1.ShouldCompactResponse;
 import dev.contextengine.v1.UpdateModelRequest;
 import dev.contextengine.v1.UpdateModelResponse;
+import dev.contextengine.v1.WatchRequest;
+import dev.contextengine.v1.WatchResponse;
 
 /** The calls of a {@link Session} that need nothing of what it remembers. They throw while the service is away. */
 public abstract class SessionCalls {
@@ -141,6 +145,30 @@ public abstract class SessionCalls {
      */
     public EndSubagentResponse endAsSubagent(EndSubagentRequest request) {
         return client.contextEngine().endSubagent(request.toBuilder().setChild(ref).build());
+    }
+
+    /**
+     * Streams the session's rows as they are stored: the session, its messages in order, its summaries.
+     *
+     * @param request the request
+     * @return the rows
+     */
+    public Replies<ExportResponse> export(ExportRequest request) {
+        return client.sessions().export(request.toBuilder().setSession(ref).build());
+    }
+
+    /**
+     * Streams what happens to the session.
+     *
+     * @param resumePosition the position of the last event seen; empty: from now on
+     * @return the events
+     */
+    public Replies<WatchResponse> watch(String resumePosition) {
+        return client.sessions().watch(WatchRequest.newBuilder()
+                .setAgentId(ref.getAgentId())
+                .setSessionId(ref.getSessionId())
+                .setResumePosition(resumePosition)
+                .build());
     }
 
     /**

@@ -1,0 +1,38 @@
+package contextengine
+
+import (
+	"context"
+
+	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
+	"google.golang.org/grpc/codes"
+)
+
+// Flush sends what waits, of all sessions, the oldest first.
+func (c *Client) Flush(ctx context.Context) error { return c.flush(ctx, nil) }
+
+// flush sends what waits. Calls need not wait for each other: an entry goes only after the one before it was answered, and one
+// that two calls send is stored once.
+func (c *Client) flush(ctx context.Context, session *pb.SessionRef) error {
+	if c.queue.count(session) == 0 {
+		return nil
+	}
+	ctx, cancel := c.deadline(ctx, "ContextEngine.AfterTurn")
+	defer cancel()
+	for entry := c.queue.first(session); entry != nil; entry = c.queue.first(session) {
+		if _, err := c.ContextEngine.AfterTurn(ctx, entry); err == nil {
+			c.queue.sent(entry)
+		} else if !c.queue.failed(entry, err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// forGood says whether the service will never take what it refused with this error.
+func forGood(err *Error) bool {
+	switch err.Code {
+	case codes.InvalidArgument, codes.AlreadyExists, codes.OutOfRange:
+		return true
+	}
+	return err.Reason == ErrTooLarge.Reason
+}
