@@ -22,6 +22,10 @@ import msgspec
 
 GAP = "watch:gap"
 
+_AHEAD = 10**15
+"""Numbers that servers share begin with the time in microseconds: a position so far ahead was given
+by nobody."""
+
 PAGE = 256
 """Events that are looked at for one watcher at once: one that is slow holds no more of them."""
 
@@ -89,7 +93,7 @@ class Events:
         self._lost = 0
         """As `_Held.lost`, for the tenants of which nothing is held."""
         self._next = 1
-        self._unsaid: list[Event] | None = None
+        self._unsaid: deque[Event] | None = None
         """What is to be told to all servers before it is held here; None: this is the only one."""
         self._forgot = False
         """True where more was to be told than could be kept."""
@@ -116,10 +120,8 @@ class Events:
             number, name, time_ms, tenant, agent, session, revision, counts or {}, attributes or {}
         )
         if self._unsaid is not None and told is None:
-            if len(self._unsaid) < self._capacity:
-                self._unsaid.append(event)
-            else:
-                self._forgot = True
+            self._forgot = self._forgot or len(self._unsaid) == self._capacity
+            self._unsaid.append(event)  # the oldest goes where there is no room
             return
         self._next = number + 1
         held = self._held.get(tenant)
@@ -137,19 +139,23 @@ class Events:
         """From now on events are kept for `unsaid`, and held once they come back (`emit` with
         `told`), with the numbers of a life that others share. What is up to this number is not
         held."""
-        self.life, self._unsaid = life, []
+        self.life, self._unsaid = life, deque(maxlen=self._capacity)
         self.lose(number)
 
     @contextmanager
     def unsaid(self) -> Iterator[tuple[list[Event], bool]]:
         """What is to be told, and whether there was more. Where that fails it is kept."""
         assert self._unsaid is not None
-        events, forgot = self._unsaid, self._forgot
-        self._unsaid, self._forgot = [], False
+        events, forgot = list(self._unsaid), self._forgot
+        self._unsaid.clear()
+        self._forgot = False
         try:
             yield events, forgot
         except BaseException:
-            self._unsaid, self._forgot = [*events, *self._unsaid], forgot or self._forgot
+            behind = list(self._unsaid)
+            self._forgot = forgot or self._forgot or len(events) + len(behind) > self._capacity
+            self._unsaid.clear()
+            self._unsaid.extend([*events, *behind])
             raise
 
     def lose(self, number: int) -> None:
@@ -187,9 +193,12 @@ class Events:
         """Events from the moment of this call on, or behind a position; ends when the server
         drains."""
         if not resume:
-            return self._follow(watched, self._next - 1)
+            # What happened before and is told to all servers later is not of now.
+            since_ms = 0 if self._unsaid is None else self._clock_ms()
+            return self._follow(watched, self._next - 1, since_ms=since_ms)
         number = self._number_in(resume)
-        if self._unsaid is not None and number is not None and number >= self._next:
+        ahead = -1 if number is None else number - self._next
+        if self._unsaid is not None and number is not None and 0 <= ahead < _AHEAD:
             return self._follow(watched, number)  # another server was told of it earlier
         if number is None or number >= self._next:
             return self._follow(watched, self._lost_of(watched.tenant), missed=True)
@@ -206,9 +215,9 @@ class Events:
         return self._lost if held is None else held.lost
 
     async def _follow(
-        self, watched: Watched, number: int, *, missed: bool = False
+        self, watched: Watched, number: int, *, missed: bool = False, since_ms: int = 0
     ) -> AsyncIterator[Event]:
-        """Events behind a number."""
+        """Events behind a number that happened since a moment."""
         while True:
             lost = self._lost_of(watched.tenant)
             if missed or number < lost:
@@ -218,7 +227,7 @@ class Events:
             held = self._held.get(watched.tenant)
             for event in () if held is None else held.since(number):
                 number = event.number
-                if watched.wants(event):
+                if event.time_ms >= since_ms and watched.wants(event):
                     yield event
             # By now others may be there, and those that were may be gone.
             held = self._held.get(watched.tenant)

@@ -12,6 +12,7 @@ import pytest
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
 from contextengine.messages import assistant, user
+from tests import postgres
 from tests.integration.harness import BOB, PATIENCE_S, Clock, House, budget, ref
 
 GAP = "watch:gap"
@@ -147,6 +148,7 @@ async def test_resuming_where_one_stopped(house: House) -> None:
         assert GAP not in names(again)
 
 
+@pytest.mark.skipif(postgres.INSISTS, reason="servers that share a store share positions")
 async def test_a_restart_is_a_gap(house: House) -> None:
     async with watching(house) as seen:
         await mark(house, "before")
@@ -160,6 +162,20 @@ async def test_a_restart_is_a_gap(house: House) -> None:
     assert after.name == "session:created"
     async with watching(house, resume_position=gap.position) as resumed:
         assert await resumed.until_session("after") == [after], "a gap is a place to resume from"
+
+
+@pytest.mark.skipif(not postgres.INSISTS, reason="a server alone has its events in memory")
+async def test_a_restart_is_no_gap_where_events_are_shared(house: House) -> None:
+    async with watching(house) as seen:
+        await mark(house, "before")
+        (event,) = await seen.until_session("before")
+        await mark(house, "missed")
+        await seen.until_session("missed")
+    await house.restart()
+    async with watching(house, resume_position=event.position) as resumed:
+        await mark(house, "after")
+        found = await resumed.until_session("after")
+    assert [one.session_id for one in found] == ["missed", "after"]
 
 
 async def test_too_much_for_the_memory_is_a_gap(house: House) -> None:

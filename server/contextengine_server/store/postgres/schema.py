@@ -116,3 +116,27 @@ sa.Table(
 )
 """What search looks in: a passage as it stands, its words as they are compared, each between two
 spaces, and the passage in lower case where that is another text."""
+
+_UNLOGGED = ["UNLOGGED"]
+sa.Table(
+    "feed",
+    metadata,
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False, nullable=False),
+    *(sa.Column(name, sa.BigInteger, nullable=False) for name in ("previous", "notes")),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    prefixes=_UNLOGGED,
+)
+"""What servers tell each other, a row for each batch."""
+_l = sa.Table(
+    "leases",
+    metadata,
+    *(
+        sa.Column(name, sa.Text(collation="C"), primary_key=True, nullable=False)
+        for name in (*KEY, "kind")
+    ),
+    sa.Column("owner", sa.Text(collation="C"), nullable=False),
+    sa.Column("until_ms", sa.BigInteger, nullable=False),
+    prefixes=_UNLOGGED,
+)
+"""What one server at a time may do."""
+sa.Index("leases_over", _l.c.until_ms)

@@ -13,7 +13,9 @@ from contextengine_server.store.protocols import (
     AgentMemory,
     Answering,
     Chunks,
+    Feed,
     Guards,
+    Leases,
     ModelLeases,
     Observer,
     Spawns,
@@ -49,6 +51,7 @@ from .migrations import HEAD
 from .model_leases import PostgresModelLeases
 from .options import parse, place
 from .search.index import PostgresIndex
+from .servers.replicas import PostgresFeed, PostgresLeases
 from .spawns import PostgresSpawns
 from .statements import REMEMBER, SQL
 from .transactions import Transactions
@@ -100,6 +103,9 @@ class PostgresStore(PostgresListings, PostgresDebts):
         self.ledger: SpendLedger = PostgresLedger(self._connections)
         self.memory: AgentMemory = PostgresAgentFacts(self._connections, write)
         self.chunks: Chunks = PostgresChunks(self._connections, write)
+        self._feed = PostgresFeed(self._connections, write)
+        self.feed: Feed = self._feed
+        self.leases: Leases = PostgresLeases(write)
         self.workload: Workloads = PostgresWorkloads(self._connections, self._transactions.queued)
 
     # Life
@@ -114,6 +120,7 @@ class PostgresStore(PostgresListings, PostgresDebts):
         """Writes what is queued, then closes. Safe twice."""
         await self._transactions.close()
         await self._heads.close()
+        await self._feed.close()
         await self._clock.stop()
         await self._connections.close()
 

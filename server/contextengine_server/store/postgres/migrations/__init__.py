@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from alembic.config import Config
 
-REVISIONS = ("p0001",)
+REVISIONS = ("p0001", "p0002")
 """Every schema revision that this program knows, oldest first. The last is the present one."""
 
 HEAD = REVISIONS[-1]
 
 TABLES = (
-    "agent_facts", "assignments", "chunks", "costs", "debts", "guards", "lent_jobs", "messages",
-    "passages", "quotas", "requests", "search_cursors", "session_keys", "sessions", "spawns",
-    "spending", "summaries",
+    "agent_facts", "assignments", "chunks", "costs", "debts", "feed", "guards", "leases",
+    "lent_jobs", "messages", "passages", "quotas", "requests", "search_cursors", "session_keys",
+    "sessions", "spawns", "spending", "summaries",
 )  # fmt: skip
 """The tables of the present schema."""
 

@@ -1,0 +1,1 @@
+"""What several servers over one database share besides rows of sessions."""
