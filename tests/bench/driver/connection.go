@@ -176,7 +176,7 @@ func (c *connection) pace(began time.Time) {
 		case <-time.After(time.Until(due)):
 		}
 		c.guard.Lock()
-		if c.stopped {
+		if c.run.ended() {
 			c.guard.Unlock()
 			return
 		}
@@ -350,9 +350,7 @@ func (c *connection) headers(got *http2.HeadersFrame) error {
 		}
 		one.hash = append(one.hash[:0], hash...)
 	}
-	select {
-	case <-c.run.over:
-	default:
+	if !c.run.ended() {
 		c.onward(one, now)
 	}
 	return nil

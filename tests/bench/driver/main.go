@@ -218,6 +218,17 @@ func (r *run) fail(err error) {
 	}
 }
 
+// ended tells whether nothing is to be sent any more. Whoever sends asks under the guard of his connection, so that what was sent is
+// known once all guards were held.
+func (r *run) ended() bool {
+	select {
+	case <-r.over:
+		return true
+	default:
+		return false
+	}
+}
+
 // next is the number of another script.
 func (r *run) next() int64 {
 	r.guard.Lock()
