@@ -42,6 +42,7 @@ from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies
 from contextengine_server.session.session import SESSION_OVERHEAD
 from contextengine_server.session.sessions import now_ms
+from contextengine_server.session.staged.leftovers import LeftoverSweeper
 from contextengine_server.session.sweeper import IdleSweeper, Lead, Sweeper
 from contextengine_server.store.kinds import store_of
 from contextengine_server.store.protocols import Store
@@ -184,7 +185,8 @@ async def running(
             weight=quotas.weight,
         )
         indexer = Indexer(store)
-        sweepers: list[Sweeper] = [ChildSweeper(core.children)]
+        leftovers = LeftoverSweeper(store, clock_ms, shared=kind.shared)
+        sweepers: list[Sweeper] = [ChildSweeper(core.children), leftovers]
         idle_ms = _idle_ms(settings)
         if idle_ms is not None:
             sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))

@@ -88,3 +88,29 @@ async def test_many_large_requests_at_once(tmp_path: Path) -> None:
         assert peak(server) < MOST
     assert found.keys() <= {"OK", "OVERLOADED"}
     assert found["OK"] == len(listed.sessions) > 0
+
+
+async def test_a_session_larger_than_all_that_may_be_in_flight(tmp_path: Path) -> None:
+    """It is stored part by part, and compared so where it comes again."""
+    count = 60
+    photo = message_pb2.ImagePart(data=bytes(range(256)) * (4 * MIB // 256), mime_type="image/png")
+    part = message_pb2.Part(image=photo)
+
+    async def parts() -> AsyncIterator[Any]:
+        header = sessions_pb2.ImportRequest.Header(session=session("s"), message_count=count)
+        yield sessions_pb2.ImportRequest(header=header)
+        for number in range(count):
+            said = message_pb2.Message(id=f"m{number}", role=message_pb2.ROLE_USER, parts=[part])
+            yield sessions_pb2.ImportRequest(message=said)
+
+    # Who remembers facts reads 500 messages at a time.
+    without = ("--set", "memory.enabled=false")
+    with serving(tmp_path, *SETTINGS, *without) as server:
+        async with channel_to(server) as channel:
+            stub: Any = sessions_pb2_grpc.SessionsStub(channel)
+            done = await stub.Import(parts(), timeout=2 * PATIENCE_S)
+            again = await stub.Import(parts(), timeout=2 * PATIENCE_S)
+        assert server.process.poll() is None
+        assert peak(server) < MOST
+    assert (done.stored_count, done.duplicate_count, done.revision) == (count, 0, 1)
+    assert (again.stored_count, again.duplicate_count, again.revision) == (0, count, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from hashlib import sha256
 
 import orjson
@@ -18,6 +18,7 @@ from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import not_negative, request_in
 from contextengine_server.commands.services import SessionsCommands
 from contextengine_server.commands.sessions.erase import DEFAULT_SESSIONS, MAX_SESSIONS
+from contextengine_server.commands.sessions.import_ import Arrival
 from contextengine_server.commands.sessions.list import Listed, Place
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.context.scope import Scope
@@ -35,6 +36,9 @@ from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import summary_info
 
 DEFAULT_PAGE, MAX_PAGE = 50, 1_000
+
+PART_BYTES, PART_MESSAGES = 1 << 20, 500
+"""What is gathered of an import before it is stored: the sooner of them."""
 
 
 class SessionsService:
@@ -66,43 +70,49 @@ class SessionsService:
     async def import_(
         self, requests: AsyncIterator[pb.ImportRequest], call: Call
     ) -> pb.ImportResponse:
-        """Stores a whole session, all or none: nothing is written before the stream is complete."""
+        """Stores a whole session, all or none, in memory of a part of it."""
         header: pb.ImportRequest.Header | None = None
+        arrival: Arrival | None = None
         messages: list[Incoming] = []
-        async for request in requests:
-            kind = request.WhichOneof("kind")
-            if kind == "header":
-                if header is not None:
-                    raise InvalidField("header", "came twice: one stream carries one session")
-                header = request.header
-                ref = ref_of(header.session, "header.session")
-                await self._commands.import_.check(call.caller.tenant, ref)
-            elif header is None:
+        count = size = 0
+        try:
+            async for request in requests:
+                kind = request.WhichOneof("kind")
+                if kind == "header":
+                    if header is not None:
+                        raise InvalidField("header", "came twice: one stream carries one session")
+                    header = request.header
+                    arrival = await self._arrival(header, call)
+                elif arrival is None:
+                    raise InvalidField(
+                        "header", "must be the first message of the stream: it names the session"
+                    )
+                elif kind == "message":
+                    field = f"message[{count}]"
+                    messages.append(incoming_one(self._limits, request.message, field))
+                    count, size = count + 1, size + len(call.raw)
+                    self._check_count(count)
+                    if size >= PART_BYTES or len(messages) >= PART_MESSAGES:
+                        if await arrival.add(messages):
+                            call.give_back(size)
+                        messages, size = [], 0
+                else:
+                    raise InvalidField(f"message[{count}]", "is empty: give a message")
+            if header is None or arrival is None:
                 raise InvalidField(
-                    "header", "must be the first message of the stream: it names the session"
+                    "header", "is required: the stream ended before the session was named"
                 )
-            elif kind == "message":
-                field = f"message[{len(messages)}]"
-                messages.append(incoming_one(self._limits, request.message, field))
-                self._check_count(messages)
-            else:
-                raise InvalidField(f"message[{len(messages)}]", "is empty: give a message")
-        if header is None:
-            raise InvalidField(
-                "header", "is required: the stream ended before the session was named"
-            )
-        if header.HasField("message_count") and header.message_count != len(messages):
-            raise InvalidField(
-                "header.message_count",
-                f"is {header.message_count}, and {len(messages)} messages came: the stream is not"
-                " whole; send it again",
-            )
-        said = Introduction(
-            model=request_id(header.model, "header.model"),
-            provider=request_id(header.provider, "header.provider"),
-        )
-        ref = ref_of(header.session, "header.session")
-        done = await self._commands.import_.run(call.caller.tenant, ref, said, messages)
+            if header.HasField("message_count") and header.message_count != count:
+                raise InvalidField(
+                    "header.message_count",
+                    f"is {header.message_count}, and {count} messages came: the stream is not"
+                    " whole; send it again",
+                )
+            done = await arrival.finish(messages)
+        except BaseException:
+            if arrival is not None:
+                await arrival.give_up()
+            raise
         return pb.ImportResponse(
             session_id=done.head.scope.session,
             stored_count=done.stored,
@@ -111,9 +121,17 @@ class SessionsService:
             revision=done.head.revision,
         )
 
-    def _check_count(self, messages: Sequence[Incoming]) -> None:
+    async def _arrival(self, header: pb.ImportRequest.Header, call: Call) -> Arrival:
+        said = Introduction(
+            model=request_id(header.model, "header.model"),
+            provider=request_id(header.provider, "header.provider"),
+        )
+        ref = ref_of(header.session, "header.session")
+        return await self._commands.import_.begin(call.caller.tenant, ref, said)
+
+    def _check_count(self, count: int) -> None:
         limit = self._limits.max_session_messages
-        if len(messages) > limit:
+        if count > limit:
             raise TooLarge(
                 f"message: the session has more than {limit} messages: import it as several"
                 " sessions",

@@ -104,9 +104,10 @@ class ServerSettings(Group):
         "auto",
         description=(
             "Bytes of requests and replies above 64 KiB in memory at once, and of what an Import"
-            " has sent; beyond it RESOURCE_EXHAUSTED with RetryInfo. Half of them may be being read"
-            " at once. A request takes several times its size while it is worked on. `auto`: an"
-            " eighth of `memory_limit`, at most 1 GiB. Never less than twice `max_message_bytes`."
+            " has sent and is not stored yet; beyond it RESOURCE_EXHAUSTED with RetryInfo. Half of"
+            " them may be being read at once. A request takes several times its size while it is"
+            " worked on. `auto`: an eighth of `memory_limit`, at most 1 GiB. Never less than twice"
+            " `max_message_bytes`."
         ),
     )
     max_tenant_bytes_in_flight: Literal["auto"] | Size = Field(

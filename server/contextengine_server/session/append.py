@@ -231,9 +231,9 @@ class Appender(msgspec.Struct, frozen=True):
         if change is not None:
             last_id = state.view.last_id
             for entry in entries:
-                messages.append(_row_of(entry, change.facts[entry.sequence]))
+                messages.append(row_of(entry, change.facts[entry.sequence]))
                 last_id = entry.id or last_id
-            facts = _facts_after(session.view, change, state.view, last_id)
+            facts = facts_after(session.view, change, state.view, last_id)
             if change.shifts:
                 facts = structs.replace(facts, reopened=session.revision + 1)
             if change.checkpoints or change.shifts:
@@ -253,7 +253,7 @@ class Appender(msgspec.Struct, frozen=True):
             head = replace(head, state=encode_state(state))
         written = Written(plan.stored, head.revision, created=not expected)
         facts_moved = (
-            _changed_facts(change, entries)
+            changed_facts(change, entries)
             if change is not None and len(change.facts) > len(entries)
             else []
         )
@@ -325,7 +325,7 @@ def arrived(message: Incoming, sequence: int, revision: int, live_index: int = -
     )
 
 
-def _facts_after(view: View, change: Extension, known: ViewFacts, last_id: str) -> ViewFacts:
+def facts_after(view: View, change: Extension, known: ViewFacts, last_id: str) -> ViewFacts:
     """The facts of a view once an extension is applied, for the head that is committed with it."""
     atoms = {}
     for atom in (*change.replaced.values(), *change.added):
@@ -358,7 +358,7 @@ def _first_of(step: int, changed: Mapping[int, Atom], view: View, before: int) -
     return view.atom(step).first if view.holds(step) else before
 
 
-def _row_of(entry: Entry, facts: EntryFacts) -> MessageRow:
+def row_of(entry: Entry, facts: EntryFacts) -> MessageRow:
     """A new message with its facts, to be stored."""
     return MessageRow(
         sequence=entry.sequence,
@@ -376,7 +376,7 @@ def _row_of(entry: Entry, facts: EntryFacts) -> MessageRow:
     )
 
 
-def _changed_facts(change: Extension, new: Iterable[Entry]) -> list[Facts]:
+def changed_facts(change: Extension, new: Iterable[Entry]) -> list[Facts]:
     """Facts of older rows that an extension changed."""
     older = change.facts.keys() - set(map(attrgetter("sequence"), new))
     return [Facts(*structs.astuple(change.facts[sequence])) for sequence in sorted(older)]

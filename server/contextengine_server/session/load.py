@@ -63,7 +63,8 @@ async def load(
         found = _tokens_of_shorter(view, reach)
         if found <= large:
             return view, summaries
-        large = found
+        # Where most of a history may be shown shorter, each step back finds nearly as much again.
+        large = 2 * found if large else found
 
 
 def _tokens_of_shorter(view: View, reach: int) -> int:

@@ -43,6 +43,7 @@ class CachedHeads:
         self.changes = store.changes
         self.commit = store.commit
         self.delete = store.delete
+        self.unstage = store.unstage
         self.forget = store.forget
         self.messages = store.messages
         self.messages_at = store.messages_at
@@ -61,6 +62,7 @@ class CachedHeads:
         self.list_sessions = store.list_sessions
         self.agent_sessions = store.agent_sessions
         self.idle_sessions = store.idle_sessions
+        self.staged = store.staged
         self.tenants = store.tenants
         self.dependents = store.dependents
         self.counts = store.counts

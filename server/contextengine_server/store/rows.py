@@ -223,7 +223,8 @@ class Commit(msgspec.Struct, frozen=True):
     and everything else: what is retired, then shifts, then facts, then new rows. So a shift moves
     no row of its own commit, and facts have the last word. Where several things are wrong, an
     answered request id is told before a lost race, that before a parent that is gone, and that
-    before a duplicate host id.
+    before a duplicate host id. A head of revision 0 is staged: nobody sees it, and whoever makes
+    the session replaces it.
     """
 
     head: SessionHead
@@ -248,8 +249,7 @@ class Commit(msgspec.Struct, frozen=True):
     bind_key: bool = False
     """Make this the current session of `head.session_key`."""
     debt: Debt | None = None
-    """Add this debt; where one of its kind is owed already, that one stays and only a changed hold
-    is taken over."""
+    """Add this debt; one of its kind that is owed already stays, and takes over a changed hold."""
     settle_debt: str = ""
     """Remove the debt of this kind, leased or not; `debt` may put a new one in its place."""
     parent: Parent | None = None
@@ -257,8 +257,9 @@ class Commit(msgspec.Struct, frozen=True):
     this life, at that very moment; a deletion then finds the session among those that stand on
     it."""
     charge: Charge | None = None
-    """What the commit reports of a model call: added to what the agent spent. It outlives the
-    session."""
+    """What the commit reports of a model call: added to what the agent spent, for good."""
+    adopts: bool = False
+    """The session is staged in this incarnation; with a revision it is there from now on."""
 
     @property
     def expected_commit(self) -> bytes:

@@ -14,7 +14,11 @@ from contextengine import types as t
 from contextengine.errors import from_rpc_error
 from contextengine.exports import Tally
 from contextengine.messages import assistant, tool_call, tool_result, user
-from tests.integration.harness import House, problem, ref, texts
+from contextengine_server.api.sessions import PART_MESSAGES
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.rows import Commit, SessionHead
+from contextengine_server.testing.store.rows import message as message_row
+from tests.integration.harness import PATIENCE_S, House, problem, ref, texts
 from tests.integration.writing.messages import everything, result
 
 
@@ -303,3 +307,45 @@ async def test_as_of_a_revision_that_never_was(
     with pytest.raises(ContextEngineError) as caught:
         await house.rows(ref(), as_of_revision=revision)
     assert problem(caught.value) == (*expected, ["as_of_revision"])
+
+
+async def test_an_import_of_several_parts(house: House) -> None:
+    said = [user(f"q{n}", id=f"q{n}") for n in range(3 * PART_MESSAGES + 1)]
+    done = await house.sessions.Import(iter([header(ref()), *parts(said)]))
+    assert (done.stored_count, done.revision) == (len(said), 1)
+    assert texts(await house.rows(ref())) == [f"q{n}" for n in range(len(said))]
+
+
+async def test_half_an_import_is_seen_by_nobody_and_goes(house: House) -> None:
+    """Whether its stream ends too soon, its client goes away or the server dies."""
+    said = [user(f"q{n}", id=f"q{n}") for n in range(2 * PART_MESSAGES)]
+    error = await refused(house, [header(ref(), message_count=1), *parts(said)])
+    assert [one.field for one in error.violations] == ["header.message_count"]
+    assert await house.app.core.store.staged(2**60, 9) == []
+
+    waiting = asyncio.Event()
+
+    async def endless() -> AsyncIterator[t.ImportRequest]:
+        for request in [header(ref()), *parts(said)]:
+            yield request
+        await waiting.wait()
+
+    call = house.sessions.Import(endless())
+    await staged(house, 1)
+    assert not (await house.client.sessions.list()).sessions
+    call.cancel()
+    await staged(house, 0)
+
+    store = house.app.core.store
+    left = SessionHead(Scope("default", "agent", "s1"), "of a dead server", 0, 1)
+    await store.commit(Commit(left, 0, [message_row(1)]))
+    await house.restart()
+    await staged(house, 0)
+    assert await house.app.core.store.messages(left.scope) == []
+
+
+async def staged(house: House, number: int) -> None:
+    """Waits until so many sessions are staged."""
+    async with asyncio.timeout(PATIENCE_S):
+        while len(await house.app.core.store.staged(2**60, 9)) != number:
+            await asyncio.sleep(0.01)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextengine_server.context.extension import EntryFacts, Extension
-from contextengine_server.session.append import _changed_facts, _shifted
+from contextengine_server.session.append import _shifted, changed_facts
 from contextengine_server.store.rows import Facts
 from contextengine_server.testing.engine.views import entries_of
 from tests.unit.context.test_fold import rows
@@ -39,7 +39,7 @@ def test_of_older_messages_alone_the_facts_are_changed() -> None:
         1: EntryFacts(1, 0, None, 4),
         new.sequence: EntryFacts(new.sequence, 2, 20, None),
     }
-    assert _changed_facts(Extension((), facts=facts), [new]) == [
+    assert changed_facts(Extension((), facts=facts), [new]) == [
         Facts(1, 0, None, 4),
         Facts(3, 1, 10, None),
     ]

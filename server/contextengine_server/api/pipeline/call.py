@@ -30,6 +30,11 @@ handler; asking it again would read them again, for 20 µs."""
 _MOST_S = 86_400.0
 """A timer of the event loop may be no longer than this; it is set again then."""
 
+
+def _nothing(size: int) -> None:
+    """Nothing counts the bytes."""
+
+
 _CURRENT_TASK = cast("Callable[[], asyncio.Task[object]]", asyncio.current_task)
 
 
@@ -60,6 +65,8 @@ class Call(msgspec.Struct, eq=False):
     turn: asyncio.Future[None] | None = None
     began: float = 0.0
     """When its turn came, as `started`; 0: not yet."""
+    give_back: Callable[[int], None] = _nothing
+    """Takes so many bytes of a stream of requests out of those in flight: they are stored."""
 
     @property
     def tenant(self) -> str:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from time import perf_counter
 from typing import Any, NoReturn, TypeAlias
 
@@ -160,6 +161,7 @@ class Pipeline:
             call = Call(meter.rpc, context)
             try:
                 await self._enter(call)
+                call.give_back = partial(self._bytes.give, call)
                 async with aclosing(self._requests(call, meter)) as requests:
                     reply = self._encode(await work(requests, call), call, meter)
             except BaseException as error:

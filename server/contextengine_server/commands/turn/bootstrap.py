@@ -72,6 +72,10 @@ class Introduction(msgspec.Struct, frozen=True):
         state = Whereabouts(files=self.files).noted(state, self.sections)
         return set_model(head, state, self.model, self.provider, self.window, None)
 
+    def names(self, head: SessionHead) -> bool:
+        """True where it names another model or provider than the session's."""
+        return self.model not in ("", head.model) or self.provider not in ("", head.provider)
+
     def news(self, session: Session, next_head: SessionHead) -> bool:
         """True where anything said is not known of the session, or the session is new."""
         return _news(session, *self.edit(next_head, session.state))

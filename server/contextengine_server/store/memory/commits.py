@@ -26,11 +26,12 @@ def commit(tables: Tables, change: Commit) -> None:
     """Writes one commit. Raises DuplicateRequest, RevisionConflict, ParentGone, DuplicateHostIds or
     StoreError, in this order."""
     scope = change.head.scope
-    session = tables.sessions.get(scope)
+    session = (tables.staged if change.adopts else tables.sessions).get(scope)
     _look(tables, change, session)
-    if session is None:
-        session = tables.sessions[scope] = SessionTables(change.head)
+    tables.staged.pop(scope, None)
+    session = session or SessionTables(change.head)
     session.head = change.head
+    (tables.sessions if change.head.revision else tables.staged)[scope] = session
     _retire(session, change)
     if change.retire_after is not None and not change.keeps_facts:
         agent_facts.take_back(tables, scope, change.retire_after)
@@ -53,7 +54,9 @@ def _look(tables: Tables, change: Commit, session: SessionTables | None) -> None
     actual = None if session is None else session.head
     wanted = (change.expected_revision, head.incarnation, change.expected_commit)
     found = (actual.revision, actual.incarnation, actual.commit_id) if actual else None
-    if wanted != found if change.expected_revision else actual is not None:
+    expects = change.expected_revision or change.adopts
+    gone = change.adopts and head.scope in tables.sessions
+    if gone or (wanted != found if expects else actual is not None):
         revision = None if actual is None else actual.revision
         raise RevisionConflict(head.scope, change.expected_revision, revision)
     if change.parent is not None:

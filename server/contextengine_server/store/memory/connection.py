@@ -24,7 +24,8 @@ class MemoryConnection:
         return self._rows
 
     def _session(self, scope: Scope) -> SessionTables | None:
-        return self._tables().sessions.get(scope)
+        tables = self._tables()
+        return tables.sessions.get(scope) or tables.staged.get(scope)
 
     async def open(self) -> None:
         """Makes the rows answerable."""

@@ -258,6 +258,11 @@ class MemoryReads(MemoryConnection):
         idle = [head for head in heads if not head.ended and head.updated_ms < before_ms]
         return sorted(idle, key=attrgetter("updated_ms"))[:limit]
 
+    async def staged(self, before_ms: int, limit: int) -> list[SessionHead]:
+        """Heads of staged sessions to which nothing was added since a time."""
+        heads = (session.head for session in self._tables().staged.values())
+        return [head for head in heads if head.created_ms < before_ms][:limit]
+
     async def dependents(self, scope: Scope) -> list[Scope]:
         """Sessions that stand on this one directly."""
         return self._tables().dependents(scope)

@@ -33,7 +33,7 @@ from .index import MemoryIndex
 from .ledger import MemoryLedger
 from .reads import MemoryReads
 from .spawns import MemorySpawns
-from .tables import Tables
+from .tables import SessionTables, Tables
 from .work import MemoryGuards, MemoryModelLeases, MemoryQuotas, MemoryWorkloads
 
 
@@ -87,6 +87,17 @@ class MemoryStore(MemoryReads, MemoryDebts):
         self._erased([scope._replace(session=session) for session in deleted.sessions])
         return deleted
 
+    async def unstage(self, scope: Scope, incarnation: str, above: int = 0) -> None:
+        """Erases messages of a staged session above a sequence; above 0 the session as well."""
+        tables = self._tables()
+        session = tables.staged.get(scope)
+        if session is not None and session.head.incarnation == incarnation:
+            tables.staged[scope] = kept = SessionTables(session.head)
+            for row in session.between(0, above):
+                kept.put(row)
+            if not above:
+                del tables.staged[scope]
+
     async def forget(self, tenant: str, agent: str = "") -> int:
         """Erases what stands beside the sessions of an agent, or of a tenant and all its agents."""
         return self._tables().forget(tenant, agent)
@@ -96,9 +107,11 @@ class MemoryStore(MemoryReads, MemoryDebts):
         self._observers.append(observer)
 
     def _committed(self, commit: Commit) -> None:
+        if not commit.head.revision:
+            return  # staged: nobody sees it
         for observer in self._observers:
             observer.committed(commit)
-        if commit.messages or commit.summaries:
+        if commit.messages or commit.summaries or commit.adopts:
             self.index.noted(commit.head.scope)
 
     def _erased(self, scopes: Sequence[Scope]) -> None:

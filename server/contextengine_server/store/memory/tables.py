@@ -123,6 +123,8 @@ class Tables:
 
     def __init__(self) -> None:
         self.sessions: dict[Scope, SessionTables] = {}
+        self.staged: dict[Scope, SessionTables] = {}
+        """Sessions that nobody sees yet."""
         self.keys: dict[tuple[str, str, str], str] = {}
         self.replies: dict[Scope, dict[str, tuple[StoredReply, int]]] = {}
         """With each answer the revision that it belongs to; 0: none."""

@@ -85,6 +85,11 @@ async def agent_sessions(
     return columns.heads(await db.rows(query, names))
 
 
+async def staged(db: Db, before_ms: int, limit: int) -> list[SessionHead]:
+    names = {"before_ms": before_ms, "limit": limit}
+    return columns.heads(await db.rows(SQL.heads.staged, names))
+
+
 async def idle_sessions(db: Db, before_ms: int, limit: int) -> list[SessionHead]:
     names = {"before_ms": before_ms, "limit": limit}
     return columns.heads(await db.rows(SQL.heads.idle, names))

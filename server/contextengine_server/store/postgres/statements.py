@@ -67,7 +67,7 @@ def _arrays(columns: Sequence[str], first: int = 1) -> str:
 
 HEADS = (
     f"SELECT {', '.join(HEAD)} FROM unnest(:homes::bigint[]) AS wanted(home)"
-    " JOIN sessions USING (home)"
+    " JOIN sessions USING (home) WHERE revision > 0"
 )
 """The heads of many sessions, and of such as share a home with them."""
 LOCK = " FOR NO KEY UPDATE"
@@ -193,8 +193,7 @@ REMADE = f"SELECT remakes, generation FROM summaries WHERE {OWN} AND remakes != 
 """Those that never come back, since what was made in their place has their generation."""
 BEHIND = """
     SELECT tenant, agent, session FROM sessions LEFT JOIN search_cursors USING (home, life)
-    WHERE search_cursors.revision IS NULL OR search_cursors.revision < sessions.revision
-    LIMIT :limit
+    WHERE sessions.revision > COALESCE(search_cursors.revision, 0) LIMIT :limit
 """
 
 _SPAN = f"{OWN} AND kind = :kind AND place BETWEEN :low AND :high"

@@ -181,9 +181,11 @@ class PostgresStore(PostgresListings, PostgresDebts):
         return self._transactions.commit(commit, usual=usual)
 
     def _committed(self, commit: Commit) -> None:
+        if not commit.head.revision:
+            return  # staged: nobody sees it
         for observer in self._observers:
             observer.committed(commit)
-        if commit.messages or commit.summaries:
+        if commit.messages or commit.summaries or commit.adopts:
             self.index.noted(commit.head.scope)
 
     def _erased(self, scopes: Sequence[Scope]) -> None:
@@ -211,6 +213,10 @@ class PostgresStore(PostgresListings, PostgresDebts):
             self._erased([scope._replace(session=session) for session in deleted.sessions])
 
         return await self._write(work, then)
+
+    async def unstage(self, scope: Scope, incarnation: str, above: int = 0) -> None:
+        """Erases messages of a staged session above a sequence; above 0 the session as well."""
+        await self._write(lambda db: writes.unstage(db, scope, incarnation, above))
 
     async def forget(self, tenant: str, agent: str = "") -> int:
         """Erases what stands beside the sessions of an agent, or of a tenant and all its agents."""

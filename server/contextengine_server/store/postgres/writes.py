@@ -119,11 +119,17 @@ async def _advance(db: Db, change: Commit) -> None:
     """Brings the head from the expected revision to the next."""
     head, expected = change.head, change.expected_revision
     key = home(head.scope), life(head.scope, head.incarnation)
-    if expected:
+    if expected or change.adopts:
         row = (*updated_values(head), *key, expected, change.expected_commit)
         met = await db.met(UPDATE_HEAD, row)
     else:
-        met = await db.met(INSERT_HEAD, (*key, *head.scope, *head_values(head)))
+        row = (*key, *head.scope, *head_values(head))
+        met = await db.met(INSERT_HEAD, row)
+        if not met:
+            names, (messages, staged) = named(head.scope), SQL.heads.replace_staged
+            await db.met(messages, names)
+            if await db.met(staged, names):
+                met = await db.met(INSERT_HEAD, row)
     if not met:
         raise await conflict(db, change)
 
@@ -229,6 +235,13 @@ async def delete(db: Db, scope: Scope, expected_revision: int | None, cascade: b
     gone = [await erase(db, each) for each in doomed]
     messages, summaries = (sum(counts) for counts in zip(*gone, strict=True))
     return Deleted(tuple(each.session for each in doomed), messages, summaries)
+
+
+async def unstage(db: Db, scope: Scope, incarnation: str, above: int) -> None:
+    names = named(scope, incarnation=incarnation)
+    await db.met(SQL.heads.unstage_messages, {**names, "above": above})
+    if not above:
+        await db.met(SQL.heads.unstage, names)
 
 
 async def erase(db: Db, scope: Scope) -> tuple[int, int]:

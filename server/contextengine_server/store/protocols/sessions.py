@@ -104,6 +104,11 @@ class Commits(Protocol):
         session's name. `overwritten`: waits a moment for what was erased to be overwritten, which
         goes on in the background else. Raises HasDependents, RevisionConflict."""
 
+    async def unstage(self, scope: Scope, incarnation: str, above: int = 0) -> None:
+        """Erases of a staged session of this incarnation the messages above a sequence; above 0 the
+        session as well. Does nothing where there is none. Whoever has many erases them in parts,
+        the newest first."""
+
     async def forget(self, tenant: str, agent: str = "") -> int:
         """Erases what stands beside the sessions of an agent, or of a tenant and all its agents:
         what operators chose for more than a session, costs and spending, answers kept with agents,
@@ -230,6 +235,9 @@ class Listing(Protocol):
     async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
         """Sessions of every tenant that did not end and were last written before a time, oldest
         first."""
+
+    async def staged(self, before_ms: int, limit: int) -> list[SessionHead]:
+        """Heads of staged sessions of every tenant to which nothing was added since a time."""
 
     async def tenants(self) -> list[str]:
         """The tenants that have sessions, in order."""

@@ -46,7 +46,7 @@ class HeadStatements:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         heads = select("sessions", HEAD)
-        self.one = f"{heads} WHERE {dialect.session}"
+        self.one = f"{heads} WHERE {dialect.session} AND revision > 0"
         of = dict.fromkeys(("messages", "summaries"), dialect.own)
         of |= dict.fromkeys(("sessions", "requests"), dialect.session)
         """How a session's rows are found in tables whose rows have not just its names."""
@@ -66,8 +66,18 @@ class HeadStatements:
         )
         self.idle = (
             f"{heads} WHERE {dialect.is_false.format('ended')} AND updated_ms < :before_ms"
-            " ORDER BY updated_ms LIMIT :limit"
+            " AND revision > 0 ORDER BY updated_ms LIMIT :limit"
         )
+        # They are written at time 0, so that an index finds them.
+        self.staged = (
+            f"{heads} WHERE {dialect.is_false.format('ended')} AND updated_ms = 0 AND revision = 0"
+            " AND created_ms < :before_ms LIMIT :limit"
+        )
+        staged = f"FROM sessions WHERE {dialect.session} AND revision = 0"
+        messages = f"DELETE FROM messages WHERE {dialect.own} AND EXISTS (SELECT 1 {staged}"
+        self.unstage_messages = f"{messages} AND incarnation = :incarnation) AND sequence > :above"
+        self.unstage = f"DELETE {staged} AND incarnation = :incarnation"
+        self.replace_staged = f"{messages})", f"DELETE {staged}"
         self.first_tenant = "SELECT MIN(tenant) FROM sessions"
         self.next_tenant = "SELECT MIN(tenant) FROM sessions WHERE tenant > :tenant"
         self.dependents = (
@@ -116,7 +126,7 @@ class HeadStatements:
         }
         self.listing = cache(self._listing)
         through = dialect.through.format("sessions_agent")
-        of_agent = f"{heads}{through} WHERE tenant = :tenant AND agent = :agent"
+        of_agent = f"{heads}{through} WHERE tenant = :tenant AND agent = :agent AND revision > 0"
         newest = " ORDER BY created_ms DESC, session DESC LIMIT :limit"
         self.of_agent = of_agent + newest
         self.of_agent_after = (
@@ -125,7 +135,7 @@ class HeadStatements:
 
     def _listing(self, *, agent: bool, key: bool, after: bool) -> str:
         """A page of heads, newest write first."""
-        conditions = ["tenant = :tenant"]
+        conditions = ["tenant = :tenant", "revision > 0"]
         if agent:
             conditions.append("agent = :agent")
         if key:

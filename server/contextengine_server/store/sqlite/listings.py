@@ -44,6 +44,10 @@ class SqliteListings(ABC):
         """Sessions that did not end and were last written before a time, oldest first."""
         return await self._read(reads.idle_sessions, before_ms, limit)
 
+    async def staged(self, before_ms: int, limit: int) -> list[SessionHead]:
+        """Heads of staged sessions to which nothing was added since a time."""
+        return await self._read(reads.staged, before_ms, limit)
+
     async def tenants(self) -> list[str]:
         """The tenants that have sessions, in order."""
         return await self._read(reads.tenants)

@@ -100,6 +100,10 @@ def agent_sessions(
     return columns.heads(db.execute(query, names))
 
 
+def staged(db: sqlite3.Connection, before_ms: int, limit: int) -> list[SessionHead]:
+    return columns.heads(db.execute(SQL.heads.staged, {"before_ms": before_ms, "limit": limit}))
+
+
 def idle_sessions(db: sqlite3.Connection, before_ms: int, limit: int) -> list[SessionHead]:
     return columns.heads(db.execute(SQL.heads.idle, {"before_ms": before_ms, "limit": limit}))
 

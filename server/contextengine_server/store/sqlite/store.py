@@ -253,9 +253,11 @@ class SqliteStore(SqliteListings, SqliteDebts):
         )
 
     def _committed(self, commit: Commit, _: object = None) -> None:
+        if not commit.head.revision:
+            return  # staged: nobody sees it
         for observer in self._observers:
             observer.committed(commit)
-        if commit.messages or commit.summaries:
+        if commit.messages or commit.summaries or commit.adopts:
             self.index.noted(commit.head.scope)
 
     def _erased(self, scopes: Sequence[Scope]) -> None:
@@ -288,6 +290,11 @@ class SqliteStore(SqliteListings, SqliteDebts):
         if overwritten:
             await self._overwritten()
         return deleted
+
+    async def unstage(self, scope: Scope, incarnation: str, above: int = 0) -> None:
+        """Erases messages of a staged session above a sequence; above 0 the session as well."""
+        work = partial(writes.unstage, scope=scope, incarnation=incarnation, above=above)
+        await self._write(work, tenant=scope.tenant)
 
     async def forget(self, tenant: str, agent: str = "") -> int:
         """Erases what stands beside the sessions of an agent, or of a tenant and all its agents."""

@@ -114,17 +114,21 @@ def _answer(db: sqlite3.Connection, change: Commit) -> None:
 def _advance(db: sqlite3.Connection, change: Commit) -> None:
     """Brings the head from the expected revision to the next."""
     head, expected = change.head, change.expected_revision
-    if expected:
+    if expected or change.adopts:
         row = updated_values(head) + head.scope
         row += head.incarnation, expected, change.expected_commit
         if db.execute(SQL.heads.update, row).rowcount:
             return
     else:
-        try:
-            db.execute(SQL.heads.insert, head.scope + head_values(head))
-            return
-        except sqlite3.IntegrityError:
-            pass
+        for _ in range(2):
+            try:
+                db.execute(SQL.heads.insert, head.scope + head_values(head))
+                return
+            except sqlite3.IntegrityError:
+                names, (messages, staged) = named(head.scope), SQL.heads.replace_staged
+                db.execute(messages, names)
+                if not db.execute(staged, names).rowcount:
+                    break
     found = reads.head(db, head.scope)
     raise RevisionConflict(head.scope, expected, None if found is None else found.revision)
 
@@ -208,6 +212,13 @@ def delete(
     gone = [erase(db, each) for each in doomed]
     messages, summaries = (sum(counts) for counts in zip(*gone, strict=True))
     return Deleted(tuple(each.session for each in doomed), messages, summaries)
+
+
+def unstage(db: sqlite3.Connection, scope: Scope, incarnation: str, above: int) -> None:
+    names = named(scope, incarnation=incarnation)
+    db.execute(SQL.heads.unstage_messages, {**names, "above": above})
+    if not above:
+        db.execute(SQL.heads.unstage, names)
 
 
 def erase(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:

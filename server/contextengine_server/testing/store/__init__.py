@@ -14,6 +14,7 @@ from __future__ import annotations
 from .agents.chunks import ChunkCases
 from .agents.ledger import LedgerCases
 from .agents.memory import MemoryCases
+from .arrivals.staged_sessions import StagedSessionCases
 from .assignments import AssignmentCases
 from .case import Reopen, StoreCase
 from .commits import CommitCases
@@ -50,6 +51,7 @@ class StoreSuite(
     QuotaCases,
     ModelLeaseCases,
     SpawnCases,
+    StagedSessionCases,
     LedgerCases,
     MemoryCases,
     ChunkCases,

@@ -40,6 +40,6 @@ async def test_other_messages_are_not_mixed_in(server: Server) -> None:
 
 
 async def test_a_session_that_cannot_be_is_refused_beforehand(server: Server) -> None:
-    await server.sessions.import_.check(TENANT, S1)
+    await server.sessions.import_.begin(TENANT, S1, SAID)
     with pytest.raises(InvalidField):
-        await server.sessions.import_.check(TENANT, Ref(AGENT))
+        await server.sessions.import_.begin(TENANT, Ref(AGENT), SAID)

@@ -1,0 +1,1 @@
+"""Sessions on their way in: seen by nobody until they are whole."""

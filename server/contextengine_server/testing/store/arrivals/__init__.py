@@ -1,0 +1,1 @@
+"""Sessions on their way into a store."""
