@@ -16,7 +16,15 @@ from contextengine_server.testing.engine.trial import FLOOR, Trial, trial_of
 
 from .test_dag_compaction import TALK, said
 
-DAG = DagEngine(DagOptions(fresh_tail_turns=2, leaf_chunk_tokens=1_000, condensed_min_fanout=3))
+DAG = DagEngine(
+    DagOptions(
+        fresh_tail_turns=2,
+        leaf_chunk_tokens=1_000,
+        leaf_target_tokens=500,
+        condensed_min_fanout=3,
+    )
+)
+"""Where no summary of messages may be as long as the room of all, there are several."""
 CROWDED = CompactionGoal(available=1_800, force=True, floor=FLOOR)
 """Room for about 700 tokens of summaries."""
 ROOMY = CompactionGoal(available=100_000, force=True, floor=FLOOR)

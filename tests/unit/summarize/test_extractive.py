@@ -250,6 +250,20 @@ def test_a_summary_of_summaries_may_take_most_of_what_they_took() -> None:
     assert 600 < made[0].tokens <= 700 < made[1].tokens < 1_000
 
 
+def test_what_is_made_from_the_messages_anew_may_say_nearly_as_much_as_what_it_replaces() -> None:
+    """One that is kept up to date must not say less each time; and never more than four fifths of
+    the messages."""
+    facts = [
+        f"Room {n} of Hotel{n} has {n + 40} beds and a stove from {1900 + n}." for n in range(90)
+    ]
+    messages = talk(*[("user", fact) for fact in facts])
+    request = SummaryRequest(messages, 1_000, 990)
+    assert extract(request, COUNT).tokens <= 800
+    assert 900 < extract(request, COUNT, anew=True).tokens < 1_000
+    few = replace(request, messages=messages[:5])
+    assert extract(few, COUNT, anew=True).tokens <= 800
+
+
 def test_the_same_in_a_process_with_another_hash_seed() -> None:
     code = (
         "from tests.unit.summarize.test_extractive import real_session, summary\nimport sys;"

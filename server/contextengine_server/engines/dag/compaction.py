@@ -16,6 +16,7 @@ from ..base import ADDITION_TOKENS, LEFT_OUT_TOKENS
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from .condensation import next_fold
 from .options import DagOptions
+from .single import growth_of_one, keeps_one, room_of_one, taken_in
 from .sizes import Shares, limit_of, saved_of, saved_then, shares_of, used_of
 
 SMALL_BITE = 0.05
@@ -120,9 +121,18 @@ def next_step(
     idle = not (left_out.matters or gone) and shares.take < SMALL_BITE * goal.available
     if goal.reached and idle:
         return NothingToDo("already under target")
-    take = max(shares.take, gone, LEAST_LEAF * goal.floor if gone else 0)
-    leaf = _leaf(view, shares, take, goal, options) if take else None
-    coming = leaf.target_tokens if leaf is not None else 0
+    one, take = keeps_one(view, shares, goal, options), shares.take
+    if one and shares.over:
+        take = min(take, shares.over + growth_of_one(view, shares, goal.available))
+    least_leaf = LEAST_LEAF * goal.floor if gone and not (one and view.summaries) else 0
+    take = max(take, gone, least_leaf)
+    leaf = None
+    if take:
+        hidden = left_out.summaries
+        leaf = _leaf(view, shares, take, goal, options, one=one, hidden=hidden)
+    coming = 0
+    if leaf is not None:
+        coming = leaf.target_tokens - sum(s.tokens for s in view.summaries if s.id in leaf.replaces)
     fold = None
     if left_out.summaries or shares.settled + coming > shares.settled_room:
         fold = next_fold(view, shares, coming, options, goal.floor)
@@ -132,22 +142,40 @@ def next_step(
 
 
 def _leaf(
-    view: View, shares: Shares, take: int, goal: CompactionGoal, options: DagOptions
+    view: View,
+    shares: Shares,
+    take: int,
+    goal: CompactionGoal,
+    options: DagOptions,
+    *,
+    one: bool,
+    hidden: bool,
 ) -> CompactionStep | None:
     """The next summary of so many tokens of messages, in parts of one size where one of them all
-    would be too large."""
+    would be too large; where there is `one` summary, this one made anew with them. `hidden`: what
+    there is has no room as it is."""
     most = options.leaf_chunk_tokens
     if goal.capacity is not None:
         most = max(1, min(most, goal.capacity))  # a model may have no room at all
     source = -(-take // -(-take // most))
     saved = saved_then(view, options)
-    chunk = _chunk(view, shares.tail, goal.floor, source, max(most, goal.floor + 1), saved)
+    floor = 0 if one and hidden else goal.floor
+    chunk = _chunk(view, shares.tail, floor, source, max(most, goal.floor + 1), saved)
     if chunk is None:
         return None
     first, last, tokens = chunk
+    taken = taken_in(view, first) if one else []
+    if not taken and tokens <= goal.floor:
+        return None
+    fresh, covered = tokens, tokens + sum(summary.covered_tokens for summary in taken)
+    tokens += sum(summary.tokens for summary in taken)
+    first = taken[0].first_step if taken else first
     before = [summary for summary in view.summaries if summary.last_step < first]
     told = int(LEAST_SAID * goal.floor)
-    target = max(int(shares.density * tokens), min(goal.floor * 2, tokens // 2), told)
+    target = max(int(shares.density * covered), min(goal.floor * 2, tokens // 2), told)
+    if taken:
+        left = room_of_one(view, shares, goal.available) - shares.settled + tokens - fresh
+        target = max(told, min(left, int(shares.worth * covered)))
     # One that had no room beside the newest step would not be shown.
     free = goal.available - ADDITION_TOKENS - LEFT_OUT_TOKENS - least(view)
     if free <= told and not goal.force:
@@ -157,7 +185,12 @@ def _leaf(
     if options.leaf_target_tokens is not None:
         target = min(target, max(options.leaf_target_tokens, goal.floor))
     return CompactionStep(
-        first, last, min(target, tokens - 1), previous=before[-1].text if before else ""
+        first,
+        last,
+        min(target, tokens - max(1, fresh // 5)),
+        tuple(summary.id for summary in taken),
+        previous=before[-1].text if before else "",
+        update=bool(taken),
     )
 
 

@@ -24,6 +24,9 @@ fold."""
 FEWEST = 2
 """So many are folded where no run is as long as the option says, as with lossless-claw's
 condensedMinFanoutHard (src/db/config.ts): summaries without room would be shown no more."""
+ALONE = 1
+"""Where none of them may be joined, because the newest user message stands between them or there is
+no other, the oldest is made anew by itself."""
 
 
 def next_fold(
@@ -41,7 +44,10 @@ def next_fold(
     # What is folded to less than its share would be told in fewer words than all the rest. Depths
     # are mixed only where nothing else gives the room.
     ways = [(fanout, True, fairly) for fairly in (True, False) for fanout in fanouts]
-    for fanout, alike, fairly in (*ways, (FEWEST, False, True), (FEWEST, False, False)):
+    ways += [(FEWEST, False, True), (FEWEST, False, False)]
+    if coming:
+        ways.append((ALONE, True, False))
+    for fanout, alike, fairly in ways:
         for run in _runs(view, alike):
             step = _fold_of(view, run, density, free, fanout, floor, options, fairly)
             if step is not None:
@@ -89,7 +95,7 @@ def _runs(view: View, alike: bool) -> Iterator[list[Summary]]:
     run: list[Summary] = []
     for summary in view.summaries:
         last = run[-1] if run else summary
-        if (alike and last.depth != summary.depth) or not _may_join(
+        if (alike and last.depth != summary.depth) or not may_join(
             view, last.last_step + 1, summary.first_step
         ):
             yield run
@@ -99,7 +105,9 @@ def _runs(view: View, alike: bool) -> Iterator[list[Summary]]:
         yield run
 
 
-def _may_join(view: View, first: int, following: int) -> bool:
+def may_join(view: View, first: int, following: int) -> bool:
+    """True where one summary may stand for what lies on both sides of these steps, and for them:
+    all of them are in memory, and none is the newest user message."""
     return not first <= view.user_step < following and all(
         view.holds(step) for step in range(first, following)
     )

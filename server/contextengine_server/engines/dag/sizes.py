@@ -27,7 +27,7 @@ from .options import DagOptions
 NEXT_STEP = 2.5
 """A compaction is due where so many times the mean of the newest steps have no room: one that does
 not fit any more evicts, which begins the list anew, and the compaction does so once more."""
-UNUSED = 0.085
+UNUSED = 0.088
 """The share of the budget that is unused on average, of which a compaction makes room: each one
 makes the list begin anew, so less would be used by more of what is sent again."""
 LEAST_STEPS, MOST_BITE = 3, 0.28
@@ -102,7 +102,7 @@ def saved_then(view: View, options: DagOptions) -> dict[int, int]:
 def limit_of(view: View, available: int, options: DagOptions) -> int:
     """Above how many tokens a compaction is due: what the threshold says, or where the next steps
     would not fit any more."""
-    next_steps = int(_growth(view, available, options) * NEXT_STEP)
+    next_steps = int(_growth(view, available) * NEXT_STEP)
     room = max(available - next_steps, int(available * LEAST_LIMIT))
     return min(int((options.context_threshold or 1.0) * available), room)
 
@@ -111,13 +111,25 @@ def low_water(view: View, available: int, options: DagOptions) -> int:
     """How many tokens a compaction leaves. The list grows from there to the limit and one step
     more, so what is unused on average is half of the way, and what is kept free but for a part of
     that step."""
-    growth = _growth(view, available, options)
-    bite = 2 * (UNUSED * available - (NEXT_STEP - 0.5) * growth)
-    least = min(LEAST_STEPS * growth, MOST_BITE * available)
+    bite, least = _bites(view, available)
     return limit_of(view, available, options) - int(max(bite, least))
 
 
-def _growth(view: View, available: int, options: DagOptions) -> float:
+def few_steps(view: View, available: int) -> bool:
+    """True where the steps are so large that the room which a compaction makes is counted in
+    them."""
+    bite, least = _bites(view, available)
+    return bite < least
+
+
+def _bites(view: View, available: int) -> tuple[float, float]:
+    """The room that a compaction is to make, and the least of it."""
+    growth = _growth(view, available)
+    bite = 2 * (UNUSED * available - (NEXT_STEP - 0.5) * growth)
+    return bite, min(LEAST_STEPS * growth, MOST_BITE * available)
+
+
+def _growth(view: View, available: int) -> float:
     """The mean tokens of the newest steps, as they are shown."""
     first = max(view.tail_from(SAMPLE), view.base)
     steps = view.steps - first

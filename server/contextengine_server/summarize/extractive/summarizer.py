@@ -64,15 +64,17 @@ class ExtractiveSummarizer:
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         """The summary, at most the target and at most half of the source. Raises
         SummarizerFailed."""
-        if self._originals and any(message.role == "summary" for message in request.messages):
+        anew = any(message.role == "summary" for message in request.messages)
+        if anew and self._originals:
             request = replace(request, messages=tuple(await self._originals(request)))
-        return await self._pool.run(request.tenant, extract_in_worker, request, self._encoding)
+        pool, encoding = self._pool, self._encoding
+        return await pool.run(request.tenant, extract_in_worker, request, encoding, anew)
 
 
-def extract_in_worker(request: SummaryRequest, encoding: str) -> SummaryResult:
+def extract_in_worker(request: SummaryRequest, encoding: str, anew: bool = False) -> SummaryResult:
     """`extract` with the counter of a worker process; of a handoff no secret is left in it."""
     count = _counter(encoding)
-    found = extract(request, count)
+    found = extract(request, count, anew=anew)
     if request.handoff is None:
         return found
     text = redact(found.text)
@@ -88,10 +90,17 @@ def _counter(encoding: str) -> Callable[[str], int]:
     return TokenCounter(encoding).count_text
 
 
-def extract(request: SummaryRequest, count: Callable[[str], int]) -> SummaryResult:
-    """The extractive summary of a request. Pure. Raises SummarizerFailed where nothing fits the
-    target."""
-    target = min(request.target_tokens, max(1, int(request.source_tokens * _MOST)))
+def extract(
+    request: SummaryRequest, count: Callable[[str], int], *, anew: bool = False
+) -> SummaryResult:
+    """The extractive summary of a request; `anew`: of the messages below summaries, of which it may
+    say more than these did. Pure. Raises SummarizerFailed where nothing fits the target."""
+    stands_for = float(request.source_tokens)
+    if anew:
+        stands_for = max(stands_for, sum(map(_chars, request.messages)) / 4)
+    target = min(
+        request.target_tokens, max(1, int(stands_for * _MOST)), max(1, request.source_tokens - 1)
+    )
     uses = uses_of(request.messages)
     ledger = ledger_of(uses)
     passages = passages_of(request.messages, uses, ledger.mended)
