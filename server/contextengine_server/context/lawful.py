@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from .carried import Reign
 from .eviction import CommitSnapshot
-from .layout import Range, lay_out
+from .layout import Range, lay_out, least_free
 from .plan import Plan
 from .view import Summary, View
 
@@ -249,8 +249,11 @@ def _settled(
             most = before_peak
             if piece.before.total >= view.fold.peak_end:
                 most = left if summaries else free
-            if taken + piece.tokens > most:
+            wanted = taken + piece.tokens
+            if wanted > most:
                 break
+            if not summaries and before_peak < wanted > least_free(view, room, piece.before.total):
+                break  # it had no room once, and does not come back
             summaries.append(piece)
             taken += piece.tokens
         elif piece not in stays and piece not in scraps:
