@@ -70,4 +70,6 @@ def _texts(row: Any) -> list[str]:
     if isinstance(content, str):
         return [content] if content else []
     pieces = content if isinstance(content, list) else []
-    return [piece["text"] for piece in pieces if piece.get("text")]
+    # A result of Anthropic's is a piece of what the user says.
+    said = [piece.get("text") or piece.get("content") for piece in pieces]
+    return [text for text in said if isinstance(text, str) and text]
