@@ -213,6 +213,9 @@ mutants: setup ## Break the core in 300 small ways and count how many the tests 
 # Seconds that lives of sessions are played at random, to who keeps them in memory and who does not.
 SOAK_SECONDS ?= 600
 
+pressure: setup ## See what is left at ten times the load that fits, and of a quiet tenant beside a noisy one
+	$(BIN)/python tests/load/pressure.py
+
 soak: setup ## Kill a loaded server many times and look for every acknowledged message; project every transcript into every form; play random lives warm and cold
 	CONTEXTENGINE_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -q tests/soak
 	CONTEXTENGINE_ALL_PROJECTIONS=1 $(BIN)/python -m pytest -q tests/integration/projection/test_transcripts.py
