@@ -22,6 +22,7 @@ class ProxyHost(Host):
 
     name = "proxy"
     kind: ClassVar[type[Agent]]
+    window: ClassVar[int] = WINDOW
 
     def __init__(self, address: str, brain: Brain) -> None:
         super().__init__(address, brain)
@@ -38,7 +39,7 @@ class ProxyHost(Host):
             address=self.address,
             openai=upstream,
             anthropic=upstream,
-            windows=Windows((("*", WINDOW),)),
+            windows=Windows((("*", self.window),)),
         )
         base = await self.life.enter_async_context(serving(Proxy(settings).application))
         self.base = base
@@ -98,3 +99,5 @@ class AnthropicProxyHost(ProxyHost):
     """Anthropic Messages."""
 
     name, kind = "proxy-anthropic", AnthropicAgent
+    # It says how long an answer may be, so that less of the window is kept free.
+    window = 9_500
