@@ -6,6 +6,7 @@ run it is not asked: `fit` is, before each call of the model, where a run's conf
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import Any
 
@@ -14,6 +15,7 @@ from agents.run import CallModelData, ModelInputData
 
 from contextengine import AsyncClient, ContextEngineError
 from contextengine.deltas import Assembly
+from contextengine.errors import SessionNotFound
 from contextengine.formats import FormatError
 from contextengine.types import (
     FORM_UNSPECIFIED,
@@ -97,7 +99,8 @@ class ContextengineSession:
     async def clear_session(self) -> None:
         """Empties the session. What was said is kept, and is no longer shown."""
         await self._session.flush(timeout=self._patience)
-        await self._session.record_rewind(0, timeout=self._patience)
+        with contextlib.suppress(SessionNotFound):  # nothing was said yet
+            await self._session.record_rewind(0, timeout=self._patience)
 
     async def fit(self, data: CallModelData[Any]) -> ModelInputData:
         """The run's `call_model_input_filter`: the input of one call of the model within its

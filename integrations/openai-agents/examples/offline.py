@@ -45,6 +45,7 @@ async def main() -> None:
             result = await Runner.run(
                 agent, f"Question {turn}: how goes it?", session=session, run_config=config
             )
+            await asyncio.sleep(0.1)  # the service summarizes meanwhile; a real model takes longer
             print(turn, result.final_output.split(". ")[0])
 
 

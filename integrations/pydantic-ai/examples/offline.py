@@ -42,6 +42,7 @@ async def main() -> None:
                 conversation_id=conversation,
             )
             history = result.all_messages()
+            await asyncio.sleep(0.1)  # the service summarizes meanwhile; a real model takes longer
             print(turn, result.output.split(". ")[0], f"({len(history)} in the history)")
 
 
