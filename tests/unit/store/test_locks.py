@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 def another_server(path: Path) -> Iterator[None]:
     """Another process has the store open, and has written to it."""
     child = subprocess.Popen(
-        [sys.executable, "-m", CHILD, str(path), "7"],
+        [sys.executable, "-m", CHILD, str(path), "7", "full"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

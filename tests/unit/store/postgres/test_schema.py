@@ -140,7 +140,10 @@ async def test_every_statement_runs_and_goes_by_an_index(url: str) -> None:
 
 
 FILLED = {
-    "sessions": (3_000, {"home": "n", "session": "'s' || n", "updated_ms": "n", "created_ms": "n"}),
+    "sessions": (
+        3_000,
+        {"revision": "1", "home": "n", "session": "'s' || n", "updated_ms": "n", "created_ms": "n"},
+    ),
     "messages": (9_000, {"home": "n % 3", "sequence": "n / 3", "step": "n / 3", "start": "n"}),
     "requests": (3_000, {"home": "n", "request_id": "'r' || n"}),
     "passages": (6_000, {"home": "n % 3", "place": "n / 3"}),
