@@ -4,7 +4,7 @@ what is compacted next."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -16,18 +16,22 @@ from contextengine_server.compaction.memory_flush import PATIENT_S, Told, range_
 from contextengine_server.compaction.originals import decoded
 from contextengine_server.compaction.request import CompactionRequest
 from contextengine_server.context.budget import ReferenceTokens
+from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.address import Address
 from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.session import Session
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.errors import StoreUnavailable
-from contextengine_server.store.rows import SessionHead
+from contextengine_server.store.rows import MessageRow, SessionHead
 
 WAIT_S = 5.0
 """How long the end of a session waits until memory has what it said. The rest is owed."""
 _BATCH = 500
-"""Messages that are handed over at a time."""
+"""Messages that are handed over at a time, …"""
+_BATCH_BYTES = 8 << 20
+"""… and about how many bytes of them, besides the largest message."""
+_PAGE = 64
 
 
 class NotKept(Exception):
@@ -73,9 +77,10 @@ class MemoryJob(msgspec.Struct, frozen=True):
                 self.compactor.sessions.open(address.scope) as session,
             ):
                 for span in self._lacking(session):
-                    if not (await self._tell(session, *span, session.revision)).ok:
-                        break
-                    told.append(span)
+                    async for begins, ends, taken in self._handed(session, *span, session.revision):
+                        if not taken.ok:
+                            return told
+                        told.append((begins, ends))
         return told
 
     async def catch_up(self, address: Address) -> None:
@@ -83,33 +88,53 @@ class MemoryJob(msgspec.Struct, frozen=True):
         session changes by nothing that its host did not do. Raises NotKept."""
         async with self.compactor.sessions.open(address.scope) as session:
             for span in self._lacking(session):
-                if not (await self._tell(session, *span, session.revision)).ok:
-                    raise NotKept
+                async for _, _, told in self._handed(session, *span, session.revision):
+                    if not told.ok:
+                        raise NotKept
 
-    def _lacking(self, session: Session) -> Iterator[tuple[int, int]]:
-        """What memory was not given of a session's own messages, in parts."""
+    def _lacking(self, session: Session) -> Iterable[tuple[int, int]]:
+        """What memory was not given of a session's own messages."""
         head = session.require()
         if not self.compactor.memory.listens(session):
-            return
-        for span in session.state.lacking(head.parent_sequence + 1, head.last_sequence):
-            yield from _parts(*span)
+            return ()
+        return session.state.lacking(head.parent_sequence + 1, head.last_sequence)
 
     async def _settle(self, address: Address, session: Session, owed: tuple[int, int, int]) -> None:
         """Hands over what a session ended with, in parts."""
         first, last, revision = owed
-        for begins, ends in _parts(first, last):
-            told = await self._tell(session, begins, ends, revision)
+        async for begins, ends, told in self._handed(session, first, last, revision):
             left = ((ends + 1, last, revision),) if ends < last else ()
-            before = (begins, last, revision)
-            await self._note(address, told, before, left)
+            await self._note(address, told, (begins, last, revision), left)
 
-    async def _tell(self, session: Session, first: int, last: int, revision: int) -> Told:
+    async def _handed(
+        self, session: Session, first: int, last: int, revision: int
+    ) -> AsyncIterator[tuple[int, int, Told]]:
         """Hands over what a session said within a range as it was at this revision, or just before
-        it where that emptied the view."""
-        rows = await self.compactor.store.messages(session.scope, first, last, retired=True)
-        said = [row for row in rows if not 0 < row.retired_revision < revision]
-        given = range_of(session, first, last, await decoded(said), revision)
-        return await self.compactor.memory.tell(given, PATIENT_S)
+        it where that emptied the view; answers each part, and what memory took of it."""
+        while first <= last:
+            rows, ends = await self._beginning(session.scope, first, last)
+            said = [row for row in rows if not 0 < row.retired_revision < revision]
+            given = range_of(session, first, ends, await decoded(said), revision)
+            yield first, ends, await self.compactor.memory.tell(given, PATIENT_S)
+            first = ends + 1
+
+    async def _beginning(
+        self, scope: Scope, first: int, last: int
+    ) -> tuple[Sequence[MessageRow], int]:
+        """As many rows from the first on as are handed over at a time, and the last of their
+        sequences. Messages may have megabytes each: how many are read at once goes by those before.
+        """
+        rows: list[MessageRow] = []
+        size, count, begins = 0, 1, first
+        last = min(last, first + _BATCH - 1)
+        while begins <= last and size < _BATCH_BYTES:
+            ends = min(last, begins + count - 1)
+            page = await self.compactor.store.messages(scope, begins, ends, retired=True)
+            rows += page
+            taken = sum(len(row.body) for row in page)
+            size, begins = size + taken, ends + 1
+            count = max(1, min(2 * count, _PAGE, _BATCH_BYTES * count // max(1, taken)))
+        return rows, begins - 1
 
     async def _note(
         self,
@@ -132,8 +157,3 @@ class MemoryJob(msgspec.Struct, frozen=True):
 
         async with self.compactor.sessions.open(address.scope, lock=True) as session:
             await self.editor.change(session, address, edit)
-
-
-def _parts(first: int, last: int) -> Iterator[tuple[int, int]]:
-    for begins in range(first, last + 1, _BATCH):
-        yield begins, min(last, begins + _BATCH - 1)

@@ -35,8 +35,10 @@ constant load."""
 _SHARE = 9
 """Pauses are so many times as long as the writes before them, unless a search waits."""
 _RETRY_S = 2.0
-_ROWS = 16
-"""Messages that are read at once."""
+_FEW, _ROWS = 4, 16
+"""Messages that are read at once: few at first, …"""
+_READ_BYTES = 1 << 20
+"""… and then as many as have about so many bytes, by those before."""
 _BEHIND = 1_000
 """Sessions that a start looks up at once."""
 _LARGE = 256 * 1024
@@ -216,9 +218,10 @@ class Indexer:
         """Adds passages of the next messages; answers where the cursor is then, and the room that
         is left."""
         after = progress.cursor
+        count = 1 if after.parts else _FEW
         while room > 0 and after.sequence < progress.last_sequence:
             first = max(after.sequence + 1, progress.first_sequence)
-            rows = await self._store.messages(scope, first, first + _ROWS - 1, retired=True)
+            rows = await self._store.messages(scope, first, first + count - 1, retired=True)
             for row in rows:
                 passages = await self._passages(scope, row)
                 for part in range(after.parts, len(passages)):
@@ -234,7 +237,9 @@ class Indexer:
                 if room <= 0:
                     break
             if not rows:
-                after = replace(after, sequence=first + _ROWS - 1, parts=0)
+                after = replace(after, sequence=first + count - 1, parts=0)
+            taken = sum(len(row.body) for row in rows)
+            count = max(1, min(2 * count, _ROWS, _READ_BYTES * count // max(1, taken)))
         return after, room
 
     async def _passages(self, scope: Scope, row: MessageRow) -> list[str]:

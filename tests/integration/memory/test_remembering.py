@@ -220,3 +220,26 @@ async def test_where_memory_is_off_nothing_is_found_or_offered(house: House) -> 
     assert "error" in await asked(client, NEXT, query="mode")
     assert await addition(client, NEXT) == ""
     assert "memory_search" not in [tool.name for tool in (await client.list_tools(NEXT)).tools]
+
+
+async def test_large_messages_are_handed_over_a_few_at_a_time(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are: memory is what a server has least of."""
+    large = [user(f"{number} " + "words and words " * 200_000) for number in range(8)]
+    for message in large:
+        await house.client.ingest(FIRST, message)
+    await say(house.client, FIRST, "My email is anna@example.org.")
+    store, sizes = house.app.core.store, list[int]()
+    read = store.messages
+
+    async def messages(*given: Any, **more: Any) -> Any:
+        rows = await read(*given, **more)
+        sizes.append(sum(len(row.body) for row in rows))
+        return rows
+
+    monkeypatch.setattr(store, "messages", messages)
+    await house.client.end_session(FIRST)
+    assert sum(sizes) > sum(len(message.parts[0].text.text) for message in large)
+    assert max(sizes) < 14 << 20  # of 26
+    assert await known(house.client, FIRST, "email") == ["email: anna@example.org"]
