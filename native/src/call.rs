@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use pyo3::pyclass;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, Sleep};
 
 use crate::events::{Event, Events, Key};
@@ -106,6 +106,7 @@ pub async fn answer(request: Request<Incoming>, connection: Arc<Connection>, key
         Some(Next::Message(message)) => Some(message),
         Some(Next::Refused(refusal)) => {
             watch.end(None);
+            messages.linger();
             return Ok(trailers_only(refusal.trailers()));
         }
         Some(Next::Gone) => {
@@ -124,10 +125,12 @@ pub async fn answer(request: Request<Incoming>, connection: Arc<Connection>, key
             command = commanded.recv() => match command {
                 Some(Command::Reply(message)) => {
                     watch.end(None);
+                    messages.linger();
                     return Ok(head(HeaderMap::new(), Reply::whole(message)));
                 }
                 Some(Command::Finish(trailers)) => {
                     watch.end(None);
+                    messages.linger();
                     return Ok(trailers_only(trailers));
                 }
                 Some(Command::Headers(headers)) => {
@@ -148,11 +151,13 @@ pub async fn answer(request: Request<Incoming>, connection: Arc<Connection>, key
                 wanted -= 1;
                 if let Err(refusal) = tell(&events, key, next) {
                     watch.end(Some(Event::Refused(key)));
+                    messages.linger();
                     return Ok(trailers_only(refusal.trailers()));
                 }
             }
             () = &mut deadline => {
                 watch.end(Some(Event::Expired(key)));
+                messages.linger();
                 return Ok(trailers_only(late()));
             }
         }
@@ -197,25 +202,35 @@ fn stream(
     let (parts, replied) = mpsc::channel(1);
     let (events, key) = (watch.events.clone(), watch.key);
     let (refuse, mut refused) = mpsc::channel(1);
-    let reading = tokio::spawn(async move {
+    let (over, mut ended) = oneshot::channel::<()>();
+    tokio::spawn(async move {
         loop {
             if wanted == 0 {
-                if asked.recv().await.is_none() {
-                    return;
+                tokio::select! {
+                    biased;
+                    _ = &mut ended => break,
+                    asked = asked.recv() => match asked {
+                        Some(()) => wanted = 1,
+                        None => break,
+                    },
                 }
-                wanted = 1;
             }
+            let next = tokio::select! {
+                biased;
+                _ = &mut ended => break,
+                next = messages.next() => next,
+            };
             wanted -= 1;
-            let next = messages.next().await;
-            let gone = matches!(next, Next::Gone);
+            if matches!(next, Next::Gone) {
+                events.push(Event::Gone(key));
+                return;
+            }
             if let Err(refusal) = tell(&events, key, next) {
                 let _ = refuse.send(refusal).await;
-                return;
-            }
-            if gone {
-                return;
+                break;
             }
         }
+        messages.linger();
     });
     tokio::spawn(async move {
         let mut deadline = maybe(left);
@@ -274,7 +289,7 @@ fn stream(
         if let Some(trailers) = trailers {
             let _ = parts.send(Frame::trailers(trailers)).await;
         }
-        reading.abort();
+        drop(over);
     });
     Reply::Parts(replied)
 }

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io::Read;
 use std::pin::Pin;
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::HeaderMap;
@@ -12,6 +13,9 @@ use hyper::body::Incoming;
 use crate::status::{Code, Refusal};
 
 const PREFIX: usize = 5;
+/// How long, and how much of it, what comes after an answer goes by.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 256 * 1024;
 
 /// A message as it goes out.
 pub fn framed(message: &[u8]) -> Bytes {
@@ -92,6 +96,25 @@ impl Messages {
                 }
             }
         }
+    }
+
+    /// Lets what still comes go by for a moment, once the call is answered: a stream that is reset
+    /// in the middle of what its client sends may reach it before the answer does.
+    pub fn linger(mut self) {
+        if self.body.is_end_stream() {
+            return;
+        }
+        tokio::spawn(tokio::time::timeout(LINGER, async move {
+            let mut left = LINGER_BYTES;
+            while let Some(Ok(frame)) =
+                poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await
+            {
+                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+                if left == 0 {
+                    return;
+                }
+            }
+        }));
     }
 
     fn parsed(&mut self) -> Result<Option<Bytes>, Refusal> {
