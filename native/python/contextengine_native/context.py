@@ -111,14 +111,6 @@ class Context:
             return None
         return max(self._deadline - self._loop.time(), 0.0)
 
-    def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
-        """What the client sent along."""
-        return self._call.metadata()
-
-    def cancelled(self) -> bool:
-        """Whether the call is over before its work is."""
-        return self.over
-
     async def requests(self) -> AsyncIterator[Any]:
         """The messages of the client, one by one."""
         while (message := await self.read()) is not grpc.aio.EOF:
