@@ -4,6 +4,7 @@
 mod call;
 mod events;
 mod messages;
+mod reply;
 mod server;
 mod status;
 mod tls;

@@ -16,6 +16,8 @@ const PREFIX: usize = 5;
 /// How long, and how much of it, what comes after an answer goes by.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 256 * 1024;
+/// How long an answer waits for the first of a request: clients send it right behind the headers.
+const BEGINNING: Duration = Duration::from_millis(20);
 
 /// A message as it goes out.
 pub fn framed(message: &[u8]) -> Bytes {
@@ -41,6 +43,8 @@ pub struct Messages {
     read: BytesMut,
     encoding: Encoding,
     most: usize,
+    /// Something of it came.
+    touched: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -65,6 +69,7 @@ impl Messages {
             read: BytesMut::new(),
             encoding,
             most,
+            touched: false,
         }
     }
 
@@ -78,6 +83,7 @@ impl Messages {
             }
             match poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await {
                 Some(Ok(frame)) => {
+                    self.touched = true;
                     if let Ok(data) = frame.into_data() {
                         if self.read.is_empty() {
                             self.read = BytesMut::from(data);
@@ -95,6 +101,16 @@ impl Messages {
                     ))
                 }
             }
+        }
+    }
+
+    /// Waits a moment until the client has begun to send, where nothing of its request is here. A
+    /// client on gRPC's core whose first message meets a call that is over says INTERNAL, and not
+    /// what it was answered.
+    pub async fn begun(&mut self) {
+        if !self.touched && !self.body.is_end_stream() {
+            let first = poll_fn(|context| Pin::new(&mut self.body).poll_frame(context));
+            let _ = tokio::time::timeout(BEGINNING, first).await;
         }
     }
 
