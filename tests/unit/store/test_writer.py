@@ -7,6 +7,7 @@ import asyncio
 import resource
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
 from functools import partial
@@ -325,3 +326,51 @@ async def test_usual_commits_of_a_group_are_written_together(
         tasks = [asyncio.ensure_future(store.commit(commit(f"s{n}", 2))) for n in range(5)]
     await asyncio.gather(*tasks)
     assert (await store.counts())["messages"] == 10
+
+
+class Clock:
+    """Stands in for the module `time` in the writer: what its loop took of a processor is said."""
+
+    def __init__(self) -> None:
+        self.now, self.taken, self.slept = time.monotonic(), 0.0, list[float]()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def thread_time(self) -> float:
+        return self.taken
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    def passes(self, seconds: float, *, busy: float) -> None:
+        self.now += seconds
+        self.taken += seconds * busy
+
+
+async def test_a_group_waits_for_more_only_while_the_loop_has_no_time(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(writer_module, "time", clock)
+    writer = writer_of(store)
+
+    async def writes() -> list[float]:
+        """How long the group of one write was held back."""
+        clock.slept.clear()
+        await writer.submit(lambda db: None, lambda result: None)
+        return clock.slept
+
+    await writes()
+    clock.passes(1.0, busy=0.5)
+    await writes()
+    assert await writes() == []  # right behind another, and not held back
+    clock.passes(1.0, busy=1.0)
+    await writes()
+    clock.passes(0.001, busy=1.0)
+    assert await writes() == [pytest.approx(writer_module._GATHER_S - 0.001)]
+    clock.passes(1.0, busy=1.0)
+    assert await writes() == [0.0]  # the last group was long ago
+    clock.passes(1.0, busy=0.1)
+    await writes()
+    assert await writes() == []

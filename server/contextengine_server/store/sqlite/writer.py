@@ -7,6 +7,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,14 @@ T = TypeVar("T")
 
 _GROUP = 256
 """Writes in one transaction, at most: the first of them waits for the last."""
+
+_CROWDED = 0.8
+"""From this share of a processor on that the event loop takes, it has no time to lose: what a group
+costs beside its writes, it costs the loop."""
+_LOOKED_AT_S = 0.05
+"""Over how long that is looked at, at least."""
+_GATHER_S = 0.005
+"""How long after the last group the next one begins, at least, where the loop is that crowded."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +73,9 @@ class Writer:
         self._waiting: FairQueue[_Job] = FairQueue()
         """What was queued and did not go into one group: tenants come by turns then."""
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._crowded = False
+        self._looked = time.monotonic(), 0.0
+        """When the loop was last looked at, and the processor time that it had taken by then."""
         self.failure = ""
         """Why the last group could not be written; empty once one was."""
 
@@ -102,11 +114,13 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
-        going, more, waiting = True, False, self._waiting
+        going, more, waiting, began = True, False, self._waiting, 0.0
         while going or more:
             jobs: list[_Job] = []
             with suppress(queue.Empty):
                 job = self._queue.get(block=not more)
+                if self._crowded:
+                    time.sleep(max(0.0, began + _GATHER_S - time.monotonic()))
                 while job is not None:
                     jobs.append(job)
                     job = self._queue.get_nowait()
@@ -116,6 +130,7 @@ class Writer:
                     waiting.push(one.tenant, one)
                 jobs = [next_ for _ in range(_GROUP) if (next_ := waiting.pop()) is not None]
                 more = len(waiting) > 0
+            began = time.monotonic()
             for alone, some in groupby(jobs, key=_ALONE):
                 group = list(some)
                 if alone:
@@ -124,8 +139,23 @@ class Writer:
                     self._write_apart(group)
             # The loop may be closed by now: then nobody waits for an answer.
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(_answer, jobs)
+                self._loop.call_soon_threadsafe(self._answer, jobs)
         self._db.close()
+
+    def _answer(self, jobs: Sequence[_Job]) -> None:
+        """On the loop: what is in memory follows, then whoever waits."""
+        for job in jobs:
+            if job.error is None:
+                job.then(job.result)
+            if not job.future.done():
+                if job.error is None:
+                    job.future.set_result(job.result)
+                else:
+                    job.future.set_exception(job.error)
+        now, (then, taken) = time.monotonic(), self._looked
+        if now - then > _LOOKED_AT_S:
+            self._looked = now, time.thread_time()
+            self._crowded = self._looked[1] - taken > _CROWDED * (now - then)
 
     def _do(self, jobs: Sequence[_Job]) -> None:
         """Work that cannot be done within a transaction."""
@@ -264,15 +294,3 @@ def _of_database(error: Exception) -> bool:
         sqlite3.NotSupportedError,
     )
     return isinstance(error, sqlite3.Error) and not isinstance(error, own)
-
-
-def _answer(jobs: Sequence[_Job]) -> None:
-    """On the loop: what is in memory follows, then whoever waits."""
-    for job in jobs:
-        if job.error is None:
-            job.then(job.result)
-        if not job.future.done():
-            if job.error is None:
-                job.future.set_result(job.result)
-            else:
-                job.future.set_exception(job.error)
