@@ -16,7 +16,7 @@ from contextengine_server.errors import ContradictoryFields
 from contextengine_server.store.rows import Parent, SessionHead
 
 from .load import place_summaries
-from .session import Session
+from .session import Session, Survey
 from .state import SessionState
 
 
@@ -34,9 +34,10 @@ class ParentSession(msgspec.Struct, frozen=True):
 
 def begun(
     head: SessionHead, state: SessionState, warm: Callable[[Scope], Session | None]
-) -> tuple[View, list[Summary]] | None:
-    """The view of a session that stands where it began, and every live summary, by what is in
-    memory of its parent: what reading all rows would come to. None where that does not tell: the
+) -> tuple[View, list[Summary], Survey | None] | None:
+    """The view of a session that stands where it began, every live summary, and what is known of
+    all that the view holds, by what is in memory of its parent: what reading all rows would come
+    to. Without the last where it takes a look at everything. None where that does not tell: the
     session has gone on since, or the parent has, or is not held whole. `warm`: the session of a
     scope, where it is in memory."""
     if not head.parent_session or state.detached:
@@ -61,7 +62,8 @@ def begun(
     summaries = list(parent.live_summaries)
     place_summaries(view, summaries, state)
     view.rewind_mark, view.reset_mark = state.view.rewind_mark, state.view.reset_mark
-    return view, summaries
+    known_of = None if parent.damaged else Survey(dict(parent.ids), parent.size)
+    return view, summaries, known_of
 
 
 def continues(session: Session, parent: ParentSession) -> bool:

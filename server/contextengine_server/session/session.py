@@ -98,6 +98,7 @@ class Session:
 
     __slots__ = (
         "compaction",
+        "damaged",
         "encoding",
         "head",
         "ids",
@@ -130,6 +131,8 @@ class Session:
         """Every live summary, of all depths."""
         self.ids: dict[str, tuple[int, bytes, int]] = {}
         """Host ids of the messages in the window: (sequence, hash, tokens)."""
+        self.damaged: Sequence[int] = ()
+        """The sequences of messages that came damaged, some of them perhaps gone from the view."""
         self.prefixes = PrefixCache()
         self.pending: PendingCompaction | None = None
         """The newest compaction that was queued from here."""
@@ -185,7 +188,7 @@ class Session:
         self.pending = None
         self.readings, self.reminders, self.objective = {}, None, None
         view.channel = state.channel
-        self.ids = survey.ids
+        self.ids, self.damaged = survey.ids, survey.damaged
 
     def own_items(self) -> dict[str | bytes, Slot]:
         """Our items in this session that stand for messages (summaries, late results as notes), by

@@ -283,8 +283,13 @@ class Sessions(msgspec.Struct, frozen=True):
             if reach is not None and session.reach is not None:
                 reach = max(reach, session.reach) if session.head is not None else reach
             found = begun(head, state, self.cache.find)
-            view, summaries = found or await load(self.store, head, state, encoding.shaper, reach)
-            known = await in_slices(survey(view))
+            known: Survey | None = None
+            if found is not None:
+                view, summaries, known = found
+            else:
+                view, summaries = await load(self.store, head, state, encoding.shaper, reach)
+            if known is None:
+                known = await in_slices(survey(view))
             now = await self.store.head(session.scope)
             if now is not None and now.same_as(head):
                 reached = None if view.base == 0 else reach
@@ -315,7 +320,9 @@ class Sessions(msgspec.Struct, frozen=True):
         if state.view.reopened > known.revision or changes.head.parent_session:
             return False
         entries = [stored(row) for row in changes.messages]
-        tell_damage(self.events, head, [entry.sequence for entry in entries if entry.damaged])
+        damaged = [entry.sequence for entry in entries if entry.damaged]
+        session.damaged = (*session.damaged, *damaged)
+        tell_damage(self.events, head, damaged)
         if entries:
             apply(session.view, extend(session.view, entries, session.encoding.shaper))
         session.advance(changes.head, state, entries)

@@ -161,10 +161,10 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
         session: Session,
     ) -> Spawn:
         parent = origin.parent.head.scope
-        known = await self._known(parent, wanted)
-        if known is not None:
-            return known  # by the same request, while this one waited for the child's lock
         if session.head is not None:
+            known = await self._known(parent, wanted)
+            if known is not None:
+                return known  # by the same request, while this one waited for the child's lock
             raise SessionExists(
                 f"child: session {child.scope.session!r} is there already: prepare a child before"
                 " it is first used, or give a new session_id",

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from contextengine_server.commands.lifecycle.record_host_change import Rewound
+from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRequest
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import SessionExists
+from contextengine_server.session.address import Ref
 from contextengine_server.wire.damage import ABSENT
 from tests.unit.commands.house import (
+    AGENT,
     S1,
     SMALL,
     TENANT,
@@ -81,6 +84,21 @@ async def test_a_bad_row_is_a_gap_and_is_mended(rows: Rows, how: str) -> None:
     server = await again(rows, server)
     assert await server.shown() == ["a word", "b word", "c word", "d word"]
     assert server.events("session:corrupt_row") == []
+    await server.close()
+
+
+async def test_of_a_fork_of_damaged_messages_it_is_told_as_well(rows: Rows) -> None:
+    server = await Server(rows, **SMALL).open()
+    await server.context.ingest.run(TENANT, S1, spoken("a word", "b word"), None)
+    damage(rows, 2, "altered")
+    server = await again(rows, server)
+    await server.shown()
+    await server.context.prepare_subagent_spawn.run(
+        TENANT, SpawnRequest(S1, Ref(AGENT, "child"), fork=True)
+    )
+    told = server.events("session:corrupt_row")
+    assert [event.session for event in told] == [S1.session, "child"]
+    assert [event.counts["first"] for event in told] == [2, 2]
     await server.close()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant, SpawnRequest
+from contextengine_server.context.work import at_once
 from contextengine_server.errors import (
     InvalidField,
     RequestIdReused,
@@ -16,6 +17,7 @@ from contextengine_server.errors import (
     SpawnLimit,
 )
 from contextengine_server.session.address import Ref
+from contextengine_server.session.session import survey
 from contextengine_server.session.state import facts_of
 from contextengine_server.store.rows import Spawn
 from tests.unit.commands.conftest import Serve
@@ -59,6 +61,19 @@ async def test_a_fork_may_begin_earlier(server: Server) -> None:
     with pytest.raises(InvalidField):
         await prepare(server, Ref(AGENT, "late"), fork_after=4)
     assert await server.store.head(scope(Ref(AGENT, "late"))) is None
+
+
+async def test_what_is_known_of_a_forks_messages_is_what_its_own_view_says(server: Server) -> None:
+    await server.ingest("a", "b")
+    await server.assemble()
+    await prepare(server)
+    await server.ingest("c")
+    child = server.core.cache.find(scope(CHILD))
+    assert child is not None
+    looked = at_once(survey(child.view))
+    assert child.ids == looked.ids
+    assert len(child.ids) == 2
+    assert child.size == looked.size
 
 
 async def test_a_fork_from_earlier_counts_what_it_begins_with(server: Server) -> None:
