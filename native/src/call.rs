@@ -126,7 +126,7 @@ pub async fn answer(request: Request<Incoming>, connection: Arc<Connection>, key
                 }
                 Some(Command::Finish(trailers)) => {
                     watch.end(None);
-                    messages.begun().await;
+                    messages.ended().await;
                     messages.linger();
                     return Ok(trailers_only(trailers));
                 }

@@ -16,8 +16,8 @@ const PREFIX: usize = 5;
 /// How long, and how much of it, what comes after an answer goes by.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 256 * 1024;
-/// How long an answer waits for the first of a request: clients send it right behind the headers.
-const BEGINNING: Duration = Duration::from_millis(20);
+/// How long a refusal waits for the rest of a request: clients mostly send it right behind the headers.
+const ENDING: Duration = Duration::from_millis(20);
 
 /// A message as it goes out.
 pub fn framed(message: &[u8]) -> Bytes {
@@ -43,8 +43,6 @@ pub struct Messages {
     read: BytesMut,
     encoding: Encoding,
     most: usize,
-    /// Something of it came.
-    touched: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -69,7 +67,6 @@ impl Messages {
             read: BytesMut::new(),
             encoding,
             most,
-            touched: false,
         }
     }
 
@@ -83,7 +80,6 @@ impl Messages {
             }
             match poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await {
                 Some(Ok(frame)) => {
-                    self.touched = true;
                     if let Ok(data) = frame.into_data() {
                         if self.read.is_empty() {
                             self.read = BytesMut::from(data);
@@ -104,14 +100,11 @@ impl Messages {
         }
     }
 
-    /// Waits a moment until the client has begun to send, where nothing of its request is here. A
-    /// client on gRPC's core whose first message meets a call that is over says INTERNAL, and not
-    /// what it was answered.
-    pub async fn begun(&mut self) {
-        if !self.touched && !self.body.is_end_stream() {
-            let first = poll_fn(|context| Pin::new(&mut self.body).poll_frame(context));
-            let _ = tokio::time::timeout(BEGINNING, first).await;
-        }
+    /// Waits a moment until the client has sent all of its request, before it is refused. A client on
+    /// gRPC's core whose next message meets a call that is over says INTERNAL, and not what it was
+    /// answered.
+    pub async fn ended(&mut self) {
+        let _ = tokio::time::timeout(ENDING, self.pass()).await;
     }
 
     /// Lets what still comes go by for a moment, once the call is answered: a stream that is reset
@@ -121,16 +114,17 @@ impl Messages {
             return;
         }
         tokio::spawn(tokio::time::timeout(LINGER, async move {
-            let mut left = LINGER_BYTES;
-            while let Some(Ok(frame)) =
-                poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await
-            {
-                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-                if left == 0 {
-                    return;
-                }
-            }
+            self.pass().await;
         }));
+    }
+
+    async fn pass(&mut self) {
+        let mut left = LINGER_BYTES;
+        while !self.body.is_end_stream() && left > 0 {
+            let next = poll_fn(|context| Pin::new(&mut self.body).poll_frame(context));
+            let Some(Ok(frame)) = next.await else { return };
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+        }
     }
 
     fn parsed(&mut self) -> Result<Option<Bytes>, Refusal> {
