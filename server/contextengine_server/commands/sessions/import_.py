@@ -77,7 +77,7 @@ class Import(msgspec.Struct, frozen=True):
         mended: bool,
     ) -> Imported:
         """Stores what comes behind so many messages that were compared with a session at this head.
-        `mended`: some of these were damaged. Raises LostRace where it has changed since,
+        `mended`: some of these were damaged. Raises LostRace where its messages have changed since,
         SessionExists where it holds more."""
         address = await self.addresses.find(tenant, ref)
         if head is not None and not (rest or address.bind or mended or said.names(head)):
@@ -86,7 +86,7 @@ class Import(msgspec.Struct, frozen=True):
                 return Imported(head, 0, known)  # nothing of it need be in memory
         await count_messages(await self.sessions.encoding_of(address.scope), rest)
         async with self.sessions.open(address.scope, lock=True) as session:
-            if head is None or not session.is_at(head):
+            if head is None or not _has_the_same_messages(session.head, head):
                 raise LostRace(
                     f"session {address.scope.session!r} was changed while it was compared with what"
                     " is imported: nothing was stored; send again",
@@ -212,6 +212,17 @@ class Arrival:
             self._mended = True
         self._compared += len(pairs)
         return len(pairs)
+
+
+def _has_the_same_messages(now: SessionHead | None, head: SessionHead) -> bool:
+    """True where a session has at most been compacted, flushed or told of usage since: background
+    work goes on under an import, and what was compared with the messages still holds."""
+    if now is None:
+        return False
+    if now.same_as(head):
+        return True
+    counts = now.last_sequence, now.message_count
+    return now.grew_from(head) and counts == (head.last_sequence, head.message_count)
 
 
 def _other_messages(scope: Scope, count: int) -> SessionExists:

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
+from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.errors import LostRace, MessageConflict, SessionExists
 from contextengine_server.session.staged import staged_session
 from contextengine_server.wire.message import Incoming
@@ -54,6 +55,29 @@ async def test_whoever_makes_the_session_meanwhile_wins(server: Server) -> None:
         await arrival.finish(talk("c"))
     await arrival.give_up()
     assert await server.stored() == ["mine"]
+
+
+@pytest.mark.parametrize("more", [(), ("e", "f")])
+async def test_background_work_meanwhile_is_no_race(server: Server, more: tuple[str, ...]) -> None:
+    """What was compared with the messages holds after a commit that changes none of them: the
+    flush that the first import has made a debt of comes while the second is compared."""
+    await sent(server, talk(*"abcd"), 1)
+    arrival = await server.sessions.import_.begin(TENANT, REF, SAID)
+    await arrival.add(talk("a", "b"))
+    await server.context.update_model.run(TENANT, REF, Model("other", "there", 50_000), None)
+    imported = await arrival.finish(talk("c", "d", *more))
+    assert (imported.stored, imported.duplicates) == (len(more), 4)
+    assert await server.stored() == [*"abcd", *more]
+
+
+async def test_messages_meanwhile_are_a_race(server: Server) -> None:
+    await sent(server, talk(*"abcd"), 1)
+    arrival = await server.sessions.import_.begin(TENANT, REF, SAID)
+    await arrival.add(talk("a", "b"))
+    await server.context.ingest.run(TENANT, REF, talk("mine"), None)
+    with pytest.raises(LostRace):
+        await arrival.finish(talk(*"cde"))
+    assert await server.stored() == [*"abcd", "mine"]
 
 
 async def test_a_result_may_come_so_late_and_no_later(server: Server) -> None:
