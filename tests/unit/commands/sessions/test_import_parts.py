@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from unittest.mock import patch
 
 import pytest
 
+from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.errors import LostRace, MessageConflict, SessionExists
 from contextengine_server.session.staged import staged_session
 from contextengine_server.wire.message import Incoming
 from tests.properties.test_staged import REF, SAID, SCOPE, left, sent
-from tests.unit.commands.house import TENANT, Server, assistant, incoming, result, user
+from tests.unit.commands.house import TENANT, Server, assistant, incoming, request, result, user
 
 
 def talk(*texts: str) -> list[Incoming]:
@@ -70,14 +72,33 @@ async def test_background_work_meanwhile_is_no_race(server: Server, more: tuple[
     assert await server.stored() == [*"abcd", *more]
 
 
-async def test_messages_meanwhile_are_a_race(server: Server) -> None:
+async def more_is_said(server: Server) -> None:
+    await server.context.ingest.run(TENANT, REF, talk("mine"), None)
+
+
+async def some_is_taken_back(server: Server) -> None:
+    await server.context.record_host_change.run(TENANT, REF, Rewound(2), request())
+
+
+async def another_has_its_name(server: Server) -> None:
+    """With as many messages, which are others."""
+    await server.sessions.delete.run(TENANT, REF, expected_revision=None, cascade=False)
+    await server.context.ingest.run(TENANT, REF, talk(*"wxyz"), None)
+
+
+@pytest.mark.parametrize("change", [more_is_said, some_is_taken_back, another_has_its_name])
+async def test_other_messages_meanwhile_are_a_race(
+    server: Server, change: Callable[[Server], Awaitable[None]]
+) -> None:
     await sent(server, talk(*"abcd"), 1)
     arrival = await server.sessions.import_.begin(TENANT, REF, SAID)
-    await arrival.add(talk("a", "b"))
-    await server.context.ingest.run(TENANT, REF, talk("mine"), None)
+    for text in "abcd":
+        await arrival.add(talk(text))
+    await change(server)
+    there = await server.stored()
     with pytest.raises(LostRace):
-        await arrival.finish(talk(*"cde"))
-    assert await server.stored() == [*"abcd", "mine"]
+        await arrival.finish(talk("e"))
+    assert await server.stored() == there
 
 
 async def test_a_result_may_come_so_late_and_no_later(server: Server) -> None:
