@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant, SpawnRequest
 from contextengine_server.context.work import at_once
 from contextengine_server.errors import (
@@ -65,9 +64,8 @@ async def test_a_fork_may_begin_earlier(server: Server) -> None:
 
 
 async def test_what_is_known_of_a_forks_messages_is_what_its_own_view_says(server: Server) -> None:
-    await server.ingest("a", "b", "taken back")
+    await server.ingest("a", "b")
     await server.assemble()
-    await server.context.record_host_change.run(TENANT, S1, Rewound(2), request("undo"))
     await prepare(server)
     await server.ingest("c")
     child = server.core.cache.find(scope(CHILD))
