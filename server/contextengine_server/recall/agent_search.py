@@ -29,9 +29,9 @@ from .finds import (
     finder,
     first_match,
     hits_of,
-    lanes_of,
-    message_lanes,
+    looked_up,
     message_spans,
+    messages_in,
     ranked_messages,
     ranked_summaries,
     reading,
@@ -278,7 +278,7 @@ async def _rank_messages(
     archive: Archive, groups: Sequence[_Group], terms: Sequence[Term], query: Query, need: int
 ) -> _Batch:
     spans = [span for group in groups for span in group.spans]
-    lanes = await message_lanes(archive, spans, terms)
+    lanes, _ = await looked_up(archive, spans, terms, messages_in(spans))
     finds = [
         await ranked_messages(
             archive, group.spans, lanes, query, group.state.messages, need, _BLOCK
@@ -336,11 +336,13 @@ async def _rank_summaries(
     count = sum(len(group.summaries) for group in groups)
     if not count:
         return _Batch([])
-    lanes = await lanes_of(archive, [span for some in spans for span in some], terms, count)
-    finds = [
-        await ranked_summaries(archive, some, lanes, group.summaries, group.state.summaries)
-        for group, some in zip(groups, spans, strict=True)
-    ]
+    lanes, _ = await looked_up(archive, [span for some in spans for span in some], terms, count)
+    finds = []
+    for group, some in zip(groups, spans, strict=True):
+        matches = await archive.store.index.find(
+            some, [one.lane for one in lanes], len(group.summaries) + 1
+        )
+        finds.append(await ranked_summaries(lanes, matches, group.summaries, group.state.summaries))
     return await _summaries(archive, groups, finds, finder(lanes), need)
 
 

@@ -11,7 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.store.rows import SummaryRow
-from contextengine_server.store.search import MAX_PLACE, DocumentKind, Lane, Match, SearchSpan
+from contextengine_server.store.search import (
+    MAX_PLACE,
+    Asking,
+    DocumentKind,
+    Lane,
+    Match,
+    SearchSpan,
+)
 
 from .archive import Archive
 from .lineage import Lineage, SummaryAt
@@ -123,28 +130,53 @@ def _covers(row: SummaryRow, query: Query) -> bool:
 # By words
 
 
-async def lanes_of(
-    archive: Archive, spans: Sequence[SearchSpan], terms: Sequence[Term], documents: int
-) -> list[Sought]:
-    """The ways to find terms, each worth the more the fewer of so many documents it finds."""
-    index = archive.store.index
-    words = await index.count(spans, [Lane(term.text) for term in terms])
-    rare = [
-        term
-        for term, count in zip(terms, words, strict=True)
-        if count <= _FEW and len(term.text) >= 3
-    ]
-    parts = dict(
-        zip(rare, await index.count(spans, [Lane(term.text, True) for term in rare]), strict=True)
-    )
-    return sought(terms, words, [parts.get(term, 0) for term in terms], documents)
+async def looked_up(
+    archive: Archive,
+    spans: Sequence[SearchSpan],
+    terms: Sequence[Term],
+    documents: int,
+    limit: int = 0,
+) -> tuple[list[Sought], list[Match]]:
+    """The ways to find terms, each worth the more the fewer of so many documents it finds, and at
+    most `limit` passages that they find."""
+    lanes: list[Sought] = []
+
+    def asking() -> Asking:
+        words = yield [Lane(term.text) for term in terms]
+        rare = [
+            term
+            for term, count in zip(terms, words, strict=True)
+            if count <= _FEW and len(term.text) >= 3
+        ]
+        within = (yield [Lane(term.text, True) for term in rare]) if rare else []
+        parts = dict(zip(rare, within, strict=True))
+        lanes.extend(sought(terms, words, [parts.get(term, 0) for term in terms], documents))
+        return [one.lane for one in lanes]
+
+    matches = await archive.store.index.look(spans, asking(), limit)
+    return lanes, matches
 
 
-async def message_lanes(
-    archive: Archive, spans: Sequence[SearchSpan], terms: Sequence[Term]
-) -> list[Sought]:
-    """The ways to find terms in messages."""
-    return await lanes_of(archive, spans, terms, sum(span.last - span.first + 1 for span in spans))
+def messages_in(spans: Sequence[SearchSpan]) -> int:
+    """How many messages these are."""
+    return sum(span.last - span.first + 1 for span in spans)
+
+
+async def messages_by_words(
+    archive: Archive,
+    spans: Sequence[SearchSpan],
+    terms: Sequence[Term],
+    query: Query,
+    skip: int,
+) -> Finds:
+    """The best messages of one history for these terms, from one behind the first `skip` on."""
+    wanted = _candidates(skip, query.limit, BLOCK)
+    lanes, matches = await looked_up(archive, spans, terms, messages_in(spans), wanted)
+    return await ranked_messages(archive, spans, lanes, query, skip, query.limit, known=matches)
+
+
+def _candidates(skip: int, need: int, block: int) -> int:
+    return ((skip + need) // block + 1) * block
 
 
 async def ranked_messages(
@@ -155,12 +187,17 @@ async def ranked_messages(
     skip: int,
     need: int,
     block: int = BLOCK,
+    known: Sequence[Match] | None = None,
 ) -> Finds:
     """The best messages of one history behind the first `skip`, one more than the `need` of a page.
-    `block` candidates are ranked at once: the same for every page of an answer."""
-    wanted = ((skip + need) // block + 1) * block
+    `block` candidates are ranked at once: the same for every page of an answer. `known`: the first
+    of them, where they were looked up before."""
+    wanted = _candidates(skip, need, block)
     while True:
-        matches = await archive.store.index.find(spans, [one.lane for one in lanes], wanted)
+        matches = known
+        if matches is None:
+            matches = await archive.store.index.find(spans, [one.lane for one in lanes], wanted)
+        known = None
         order, total = await _ordered(matches, spans, lanes, query, block)
         found = await _shown(archive, spans, order, skip, need)
         whole = len(matches) < wanted
@@ -216,16 +253,24 @@ async def _ordered(
     return order, total
 
 
-async def ranked_summaries(
+async def summaries_by_words(
     archive: Archive,
-    spans: Sequence[SearchSpan],
-    lanes: Sequence[Sought],
+    lineage: Lineage,
+    terms: Sequence[Term],
     chosen: Sequence[SummaryAt],
     skip: int,
 ) -> Finds:
-    """The best of these summaries behind the first `skip`."""
+    """The best of these summaries for these terms, behind the first `skip`."""
+    spans = summary_spans(lineage, chosen)
+    lanes, matches = await looked_up(archive, spans, terms, len(chosen), len(chosen) + 1)
+    return await ranked_summaries(lanes, matches, chosen, skip)
+
+
+async def ranked_summaries(
+    lanes: Sequence[Sought], matches: Sequence[Match], chosen: Sequence[SummaryAt], skip: int
+) -> Finds:
+    """The best of the summaries that were found, behind the first `skip`."""
     known = {(one.link.scope, one.ordinal): one for one in chosen}
-    matches = await archive.store.index.find(spans, [one.lane for one in lanes], len(chosen) + 1)
     scored = await beside_loop(sum(len(match.text) for match in matches), ranked, matches, lanes)
     found = [
         _of_summary(

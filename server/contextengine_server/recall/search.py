@@ -17,16 +17,13 @@ from .archive import Archive
 from .finds import (
     Finds,
     hits_of,
-    lanes_of,
-    message_lanes,
     message_spans,
-    ranked_messages,
-    ranked_summaries,
+    messages_by_words,
     reading,
     scanned_messages,
     scanned_summaries,
     summaries_asked,
-    summary_spans,
+    summaries_by_words,
 )
 from .lineage import lineage_of
 from .pages import digest_of, numbers_in, token_of
@@ -82,17 +79,12 @@ async def search(archive: Archive, head: SessionHead, query: Query) -> Page:
                 archive, spans, pattern, query.limit + 1, place.messages, place.below
             )
         else:
-            lanes = await message_lanes(archive, spans, terms)
-            messages = await ranked_messages(
-                archive, spans, lanes, query, place.messages, query.limit
-            )
+            messages = await messages_by_words(archive, spans, terms, query, place.messages)
     chosen = await summaries_asked(archive, lineage, query)
     if chosen and pattern is not None:
         summaries = await scanned_summaries(chosen, pattern, place.summaries)
     elif chosen:
-        spans = summary_spans(lineage, chosen)
-        lanes = await lanes_of(archive, spans, terms, len(chosen))
-        summaries = await ranked_summaries(archive, spans, lanes, chosen, place.summaries)
+        summaries = await summaries_by_words(archive, lineage, terms, chosen, place.summaries)
     return await _page(archive, digest, query.limit, place, messages, summaries, revision)
 
 

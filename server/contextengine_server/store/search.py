@@ -11,7 +11,7 @@ summary's ordinal in the order of creation (created revision, then id), from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from enum import IntEnum
 from typing import Protocol
 
@@ -136,6 +136,12 @@ class Match(msgspec.Struct, frozen=True):
     host_id: str = ""
 
 
+Asking = Generator[Sequence[Lane], list[int], Sequence[Lane]]
+"""Which lanes are worth looking into, where that depends on how much they match: yields lanes, is
+sent how many documents each of them matches, whatever their rows say, and returns those to look
+into. It runs where the database is read, so it only reckons."""
+
+
 class IndexFilling(Protocol):
     """How the search index comes to what it holds."""
 
@@ -177,8 +183,10 @@ class IndexLookup(Protocol):
     """What the search index finds. A span whose scope is incomplete, or whose session is not
     there, holds nothing."""
 
-    async def count(self, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
-        """How many documents each lane matches, whatever their rows say."""
+    async def look(self, spans: Sequence[SearchSpan], asking: Asking, limit: int) -> list[Match]:
+        """What `find` answers for the lanes that come of `asking`, all of it from one state: a
+        question that would be two or three look-ups is one. Where nothing is indexed it is not
+        asked at all."""
 
     async def find(
         self, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int

@@ -72,10 +72,7 @@ def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[floa
     for one in lanes:
         best[one.term.text] = max(best.get(one.term.text, 0.0), one.worth * (_K1 + 1))
     whole = sum(best.values())
-    looks = [
-        _Look(1 << bit, one.term.text, one.lane.substring, _folded(one), one.worth)
-        for bit, one in enumerate(lanes)
-    ]
+    looks = [_look(bit, one) for bit, one in enumerate(lanes)]
     speakers = {one.term.text.lower() for one in lanes}
     scored = []
     for match in matches:
@@ -95,33 +92,35 @@ class _Look(NamedTuple):
 
     bit: int
     term: str
-    substring: bool
     folded: str
     """What is counted, in lower case."""
+    whole: re.Pattern[str] | None
+    """The same as a word by itself, where it is short: such ones are parts of many others."""
+    least: int
+    """What it counts at least: that a word is there the index knows better, which knows its forms;
+    a part of words it only takes to be there."""
     worth: float
 
 
-def _folded(one: Sought) -> str:
-    return one.term.text.lower() if one.lane.substring else one.term.root
+def _look(bit: int, one: Sought) -> _Look:
+    if one.lane.substring:
+        return _Look(1 << bit, one.term.text, one.term.text.lower(), None, 0, one.worth)
+    root = one.term.root
+    short = len(root) <= _SHORT and root.isascii()
+    whole = re.compile(rf"\b{re.escape(root)}\b") if short else None
+    return _Look(1 << bit, one.term.text, root, whole, 1, one.worth)
 
 
 def _score(lanes: int, folded: str, looks: Sequence[_Look], length: float) -> float:
     values: dict[str, float] = {}
     damped = _K1 * (1 - _B + _B * length)
-    for bit, term, substring, sought, worth in looks:
+    for bit, term, sought, whole, least, worth in looks:
         if lanes & bit:
-            times = folded.count(sought) if substring else max(1, _times(sought, folded))
+            times = folded.count(sought) if whole is None else len(whole.findall(folded))
+            times = max(least, times)
             value = worth * times * (_K1 + 1) / (times + damped)
             values[term] = max(values.get(term, 0.0), value)
     return sum(values.values())
-
-
-def _times(root: str, folded: str) -> int:
-    """How often a word stands in a text, about. Short ones are parts of many others and are counted
-    by themselves."""
-    if len(root) > _SHORT or not root.isascii():
-        return folded.count(root)
-    return len(re.findall(rf"\b{re.escape(root)}\b", folded))
 
 
 def _rarity(count: int, documents: int) -> float:

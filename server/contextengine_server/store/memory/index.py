@@ -14,6 +14,7 @@ from contextengine_server.store.search import (
     MAX_LANES,
     MAX_PLACE,
     Advance,
+    Asking,
     Cursor,
     DocumentKind,
     Lane,
@@ -92,11 +93,16 @@ class MemoryIndex:
         self._tables()
         return False
 
-    async def count(self, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
-        """How many documents each lane matches."""
+    async def look(self, spans: Sequence[SearchSpan], asking: Asking, limit: int) -> list[Match]:
+        """What `find` answers for the lanes that come of `asking`."""
         tables = self._tables()
         passages = [passage for span in spans for _, passage in _within(tables, span)]
-        return [sum(map(finder(lane), passages)) for lane in lanes]
+        try:
+            lanes = next(asking)
+            while True:
+                lanes = asking.send([sum(map(finder(lane), passages)) for lane in lanes])
+        except StopIteration as asked:
+            return await self.find(spans, asked.value, limit)
 
     async def find(
         self, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int

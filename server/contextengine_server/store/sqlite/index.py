@@ -10,7 +10,15 @@ from typing import Any, Protocol, TypeVar
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.rows import SummaryRow
-from contextengine_server.store.search import MAX_LANES, Advance, Lane, Match, Progress, SearchSpan
+from contextengine_server.store.search import (
+    MAX_LANES,
+    Advance,
+    Asking,
+    Lane,
+    Match,
+    Progress,
+    SearchSpan,
+)
 
 from . import lookups, passages, purge, space
 
@@ -147,9 +155,9 @@ class SqliteIndex:
             self._purge = None
             return await self._read(purge.asked) > 0
 
-    async def count(self, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
-        """How many documents each lane matches."""
-        return await self._read(lookups.count, spans, lanes) if self.available else [0] * len(lanes)
+    async def look(self, spans: Sequence[SearchSpan], asking: Asking, limit: int) -> list[Match]:
+        """What `find` answers for the lanes that come of `asking`."""
+        return await self._read(lookups.look, spans, asking, limit) if self.available else []
 
     async def find(
         self, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int

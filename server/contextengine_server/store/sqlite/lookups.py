@@ -19,8 +19,10 @@ import orjson
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.search import (
+    MAX_LANES,
     MAX_PARTS,
     MAX_PLACE,
+    Asking,
     DocumentKind,
     Lane,
     Match,
@@ -53,31 +55,52 @@ CONTAINING = (
 )
 
 
-def count(db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
-    counts = [0] * len(lanes)
-    numbers = ", ".join(
-        f"(SELECT COUNT(*) FROM {_matching(lane, index)})" for index, lane in enumerate(lanes)
-    )
+def look(
+    db: sqlite3.Connection, spans: Sequence[SearchSpan], asking: Asking, limit: int
+) -> list[Match]:
     with snapshot(db):
-        for span in spans if lanes else ():
-            names = _range(db, span)
-            if names is not None:
-                names |= {f"match{index}": _expression(lane) for index, lane in enumerate(lanes)}
-                found = db.execute(f"SELECT {numbers}", names).fetchone()
-                counts = [known + more for known, more in zip(counts, found, strict=True)]
-    return counts
+        try:
+            lanes = next(asking)
+            while True:
+                lanes = asking.send(_counted(db, spans, lanes))
+        except StopIteration as asked:
+            return _found(db, spans, asked.value[:MAX_LANES], limit)
 
 
 def find(
     db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
 ) -> list[Match]:
     with snapshot(db):
-        ranked = [_ranked(db, span, lanes, limit) for span in spans]
-        best: dict[tuple[Scope, int], Match] = {}
-        for _, _, match in ranked[0] if len(ranked) == 1 else merge(*ranked, key=_ORDER):
-            best.setdefault((match.span.scope, match.place), match)
-            if len(best) >= limit:
-                break
+        return _found(db, spans, lanes, limit)
+
+
+def _counted(
+    db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane]
+) -> list[int]:
+    counts = [0] * len(lanes)
+    numbers = ", ".join(
+        f"(SELECT COUNT(*) FROM {_matching(lane, index)})" for index, lane in enumerate(lanes)
+    )
+    for span in spans if lanes else ():
+        names = _range(db, span)
+        if names is not None:
+            names |= {f"match{index}": _expression(lane) for index, lane in enumerate(lanes)}
+            found = db.execute(f"SELECT {numbers}", names).fetchone()
+            counts = [known + more for known, more in zip(counts, found, strict=True)]
+    return counts
+
+
+def _found(
+    db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
+) -> list[Match]:
+    if not lanes or not limit:
+        return []
+    ranked = [_ranked(db, span, lanes, limit) for span in spans]
+    best: dict[tuple[Scope, int], Match] = {}
+    for _, _, match in ranked[0] if len(ranked) == 1 else merge(*ranked, key=_ORDER):
+        best.setdefault((match.span.scope, match.place), match)
+        if len(best) >= limit:
+            break
     return list(best.values())
 
 
@@ -91,10 +114,10 @@ def _ranked(
     parts: list[str] = []
     for index, lane in enumerate(lanes):
         parts.append(
-            f"SELECT rowid AS id, {lane.weight} AS weight, {1 << index} AS bit FROM"
+            f"SELECT rowid AS id, :weight{index} AS weight, {1 << index} AS bit FROM"
             f" {_matching(lane, index)}"
         )
-        names[f"match{index}"] = _expression(lane)
+        names |= {f"match{index}": _expression(lane), f"weight{index}": lane.weight}
     union = " UNION ALL ".join(parts)
     query = (
         "SELECT json_group_array(json_array(id, weight, bits)) FROM (SELECT id, SUM(weight) AS"

@@ -99,7 +99,8 @@ class _Open:
             space.prepare(writing, path)
             self.searchable = passages.prepare(writing)
             self.writer = Writer(writing, loop)
-            self.readers = Readers([database.connect_reader(path) for _ in range(_READERS)])
+            reading = [database.connect_reader(path) for _ in range(_READERS)]
+            self.readers = Readers(reading, loop)
         except sqlite3.Error as error:
             self.lock.release()
             raise StoreRefused(f"{path} cannot be opened: {error}") from error

@@ -11,6 +11,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.search import (
     Advance,
+    Asking,
     Document,
     DocumentKind,
     Lane,
@@ -55,6 +56,18 @@ async def written(store: Store, *texts: str, scope: Scope = SCOPE, **row: Any) -
 async def found(store: Store, text: str, *spans: SearchSpan, substring: bool = False) -> list[int]:
     matches = await store.index.find(spans or [span()], [Lane(text, substring)], 1000)
     return [match.place for match in matches]
+
+
+async def counted(store: Store, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
+    """How many documents each lane matches; nothing where nothing is indexed."""
+    counts: list[int] = []
+
+    def asking() -> Asking:
+        counts.extend((yield lanes))
+        return []
+
+    assert await store.index.look(spans, asking(), 10) == []
+    return counts
 
 
 def places(matches: Sequence[Match]) -> list[int]:

@@ -13,6 +13,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.search import (
     Advance,
+    Asking,
     Cursor,
     Document,
     DocumentKind,
@@ -21,7 +22,7 @@ from contextengine_server.store.search import (
 )
 
 from .case import IndexCase
-from .documents import WHOLE, fill, found, places, span, written
+from .documents import WHOLE, counted, fill, found, places, span, written
 from .rows import SCOPE, Pen, message, summary
 
 SCOPES = [Scope(t, a, s) for t in ("t1", "t2") for a in ("a1", "a2") for s in ("same", "other")]
@@ -103,10 +104,27 @@ class SearchCases(IndexCase):
     async def test_no_query_is_an_error(self, store: Store, query: str) -> None:
         await written(store, "a b text near")
         lanes = [Lane(query), *([Lane(query, True)] if len(query) >= 3 else [])]
-        assert len(await store.index.count([span()], lanes)) == len(lanes)
+        assert len(await counted(store, [span()], lanes)) == len(lanes)
         await store.index.find([span()], lanes, 10)
         if len(query) >= 3:
             await store.index.scan(span(), 10, containing=query)
+
+    async def test_a_question_is_counted_and_found_in_one_look(self, store: Store) -> None:
+        await written(store, "red", "red green", "green", "blue", "red green blue", "red")
+        asked = list[list[int]]()
+
+        def asking() -> Asking:
+            asked.append((yield [Lane("red"), Lane("violet"), Lane("blue")]))
+            asked.append((yield []))
+            asked.append((yield [Lane("gre", True)]))
+            return [Lane("blue", weight=2), Lane("green", weight=1)]
+
+        matches = await store.index.look([span()], asking(), 3)
+        assert asked == [[4, 0, 2], [], [3]]
+        assert [(match.place, match.lanes) for match in matches] == [(5, 3), (4, 1), (3, 2)]
+        lanes = [Lane("blue", weight=2), Lane("green", weight=1)]
+        assert matches == await store.index.find([span()], lanes, 3)
+        assert await store.index.look([span()], asking(), 0) == []
 
     async def test_the_heaviest_comes_first_and_of_equals_the_newest(self, store: Store) -> None:
         await written(store, "red", "red green", "green", "blue", "red green blue", "red")
@@ -126,7 +144,7 @@ class SearchCases(IndexCase):
         for spans in ([early, late], [late, early]):
             assert places(await store.index.find(spans, lanes[:1], 10)) == [6, 5, 2, 1]
             assert places(await store.index.find(spans, lanes[:1], 1)) == [6]
-        assert await store.index.count([span()], lanes) == [4, 3, 2]
+        assert await counted(store, [span()], lanes) == [4, 3, 2]
 
     async def test_rows_are_chosen_by_range_role_time_and_life(self, store: Store) -> None:
         pen = Pen(store)
@@ -208,7 +226,7 @@ class SearchCases(IndexCase):
             Scope("", "", ""),
         ):
             assert await found(store, "word", span(scope)) == []
-            assert await store.index.count([span(scope)], [Lane("word")]) == [0]
+            assert await counted(store, [span(scope)], [Lane("word")]) == [0]
             assert await store.index.scan(span(scope), 9) == ([], None)
 
     @given(

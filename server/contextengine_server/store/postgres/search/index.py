@@ -18,6 +18,7 @@ from contextengine_server.store.search import (
     MAX_PARTS,
     MAX_PLACE,
     Advance,
+    Asking,
     Cursor,
     Lane,
     Match,
@@ -97,9 +98,9 @@ class PostgresIndex:
         """There is nothing to keep up: the database does it."""
         return await self.erase()
 
-    async def count(self, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
-        """How many documents each lane matches."""
-        return await self._connections.read(lookups.count, spans, lanes)
+    async def look(self, spans: Sequence[SearchSpan], asking: Asking, limit: int) -> list[Match]:
+        """What `find` answers for the lanes that come of `asking`."""
+        return await self._connections.read(lookups.look, spans, asking, limit)
 
     async def find(
         self, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.search import (
+    MAX_LANES,
     MAX_PLACE,
+    Asking,
     DocumentKind,
     Lane,
     Match,
@@ -36,36 +38,53 @@ class _Found(NamedTuple):
     host_id: str = ""
 
 
-async def count(db: Db, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
-    counts = [0] * len(lanes)
+async def look(db: Db, spans: Sequence[SearchSpan], asking: Asking, limit: int) -> list[Match]:
     async with snapshot(db):
-        for span in spans:
-            names = _range(span)
-            if names is not None:
-                # A lane is told by its number here: there may be more than an integer has bits.
-                of_lanes = {**_lanes(lanes), "bits": list(range(len(lanes)))}
-                for number, found in await db.rows(COUNT, {**names, **of_lanes}):
-                    counts[number] += found
+        try:
+            lanes = next(asking)
+            while True:
+                lanes = asking.send(await _counted(db, spans, lanes))
+        except StopIteration as asked:
+            return await _found(db, spans, asked.value[:MAX_LANES], limit)
+
+
+async def _counted(db: Db, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
+    counts = [0] * len(lanes)
+    for span in spans if lanes else ():
+        names = _range(span)
+        if names is not None:
+            # A lane is told by its number here: there may be more than an integer has bits.
+            of_lanes = {**_lanes(lanes), "bits": list(range(len(lanes)))}
+            for number, found in await db.rows(COUNT, {**names, **of_lanes}):
+                counts[number] += found
     return counts
 
 
 async def find(
     db: Db, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
 ) -> list[Match]:
-    of_lanes = _lanes(lanes)
     async with snapshot(db):
-        ranked = [await _ranked(db, span, of_lanes, limit) for span in spans]
-        best: dict[tuple[Scope, int], _Found] = {}
-        for found in merge(*ranked, key=lambda one: (-one.weight, -one.place)):
-            best.setdefault((found.span.scope, found.place), found)
-        chosen = list(islice(best.values(), limit))
-        said: dict[tuple[Scope, DocumentKind, int, int], str] = {}
-        for span in spans:
-            own = [one for one in chosen if one.span is span]
-            if own:
-                names = _of_span(span, places=[one.place for one in own])
-                rows = await db.rows(TEXTS, {**names, "parts": [one.part for one in own]})
-                said |= {(span.scope, span.kind, place, part): text for place, part, text in rows}
+        return await _found(db, spans, lanes, limit)
+
+
+async def _found(
+    db: Db, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
+) -> list[Match]:
+    if not lanes or not limit:
+        return []
+    of_lanes = _lanes(lanes)
+    ranked = [await _ranked(db, span, of_lanes, limit) for span in spans]
+    best: dict[tuple[Scope, int], _Found] = {}
+    for found in merge(*ranked, key=lambda one: (-one.weight, -one.place)):
+        best.setdefault((found.span.scope, found.place), found)
+    chosen = list(islice(best.values(), limit))
+    said: dict[tuple[Scope, DocumentKind, int, int], str] = {}
+    for span in spans:
+        own = [one for one in chosen if one.span is span]
+        if own:
+            names = _of_span(span, places=[one.place for one in own])
+            rows = await db.rows(TEXTS, {**names, "parts": [one.part for one in own]})
+            said |= {(span.scope, span.kind, place, part): text for place, part, text in rows}
     return [
         Match(
             one.span,
