@@ -10,6 +10,7 @@ The weights are fixed and modest: ones fitted to one kind of conversation harm a
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 
 import msgspec
@@ -34,8 +35,6 @@ of them. A name, an identifier or a phrase finds only where it stands."""
 
 
 NOTHING: Mapping[int, float] = MappingProxyType({})
-_NEARBY = (*range(-NEAR, -2), *range(3, NEAR + 1))
-"""Where the rest of a stretch stands, beside those that lend more."""
 
 
 class Ranked(msgspec.Struct, frozen=True):
@@ -64,25 +63,39 @@ def lent(
     `question` also the neighbours themselves. What was `seen` is left out. `asked`: by place, the
     share of what is sought in a match that it only asks for."""
     own = {match.place: score for score, match in scored}
-    get, found = own.get, list[Ranked]()
+    near, found = _nearby(own), list[Ranked]()
     for score, match in scored:
         place = match.place
         if place not in seen:
-            near = 0.0
-            for step in _NEARBY:
-                near += get(place + step, 0.0)
             score *= 1 - (1 - ASKING) * asked.get(place, 0.0)
-            score += _beside(own, place, asked) + NEARBY * near
+            score += _beside(own, place, asked) + NEARBY * near[place]
             found.append(Ranked(score, place, match))
     if question:
         beside = {place + step for place in own for step in (-1, 1)} - own.keys()
+        ends = [(span.first, span.last) for span in spans]
         found += [
             Ranked(_beside(own, place, asked), place, None)
             for place in beside
-            if place not in seen and any(span.first <= place <= span.last for span in spans)
+            if place not in seen and any(first <= place <= last for first, last in ends)
         ]
     found.sort(key=_best_first)
     return found
+
+
+def _nearby(own: Mapping[int, float]) -> dict[int, float]:
+    """By place, the scores in the rest of its stretch: of those within NEAR that do not stand
+    beside it."""
+    near = dict.fromkeys(own, 0.0)
+    places = sorted(own)
+    for at, place in enumerate(places):
+        end = place + NEAR
+        for other in islice(places, at + 1, at + 1 + NEAR):
+            if other > end:
+                break
+            if other > place + 2:
+                near[place] += own[other]
+                near[other] += own[place]
+    return near
 
 
 def _beside(own: Mapping[int, float], place: int, asked: Mapping[int, float]) -> float:
