@@ -12,9 +12,10 @@ import pytest
 from contextengine_proto.v1 import errors_pb2
 from contextengine_server import errors as domain
 from contextengine_server.api.pipeline import contract, errors, unserved
-from contextengine_server.api.pipeline.admission import Admission, Limits
+from contextengine_server.api.pipeline.admission import Admission
 from contextengine_server.api.pipeline.auth import Authenticator
 from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits, BytesInFlight
+from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.api.pipeline.rpc import Pipeline
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import NO_TRACE, Tracer

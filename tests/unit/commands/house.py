@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import Any, cast
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.api.pipeline.admission import Limits
 from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits
+from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.api.pipeline.traffic import Traffic
 from contextengine_server.app import registry_of, rules_of
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone

@@ -3,7 +3,9 @@ them.
 
 Calls are of kinds, each with a limit of the server and quotas of tenants. An ordinary call holds
 one of a few places while it is worked on: more at once make none faster, and each slower. Where all
-are taken it waits, in a line of its tenant, and tenants come by turns. Calls that take as long as a
+are taken it waits, in a line of its tenant, and tenants come by turns. While several tenants are
+there, each has few places: all that is worked on shares one event loop, and whoever has much there
+makes everyone wait at each step, which no turn at the door can mend. Calls that take as long as a
 model or their client takes, streams that last, and reads that wait for a revision hold no such
 place.
 """
@@ -18,8 +20,10 @@ from typing import Protocol
 
 import msgspec
 
+from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.errors import DomainError, Draining, Overloaded
 from contextengine_server.fairness.held import Held
+from contextengine_server.fairness.presence import Presence
 from contextengine_server.fairness.quota import TenantQuotas
 from contextengine_server.fairness.turns import FairQueue
 from contextengine_server.telemetry.metrics import Counter, Metrics
@@ -36,6 +40,10 @@ LONGEST_RETRY_MS = 2_000
 SPARE = 4
 """A tenant alone has so many in so many and one of the places: where what it does hangs, others
 still have some."""
+
+PRESENT_S = 2.0
+"""How long a tenant is thought to be there after its last call: longer than agents pause between
+calls that follow each other, and soon over when they are done."""
 
 LEARNT = 0.05
 """How much one call changes what a call is thought to take: it follows within some dozens."""
@@ -73,21 +81,6 @@ class InFlight(msgspec.Struct, eq=False):
     calls: Held[Stoppable]
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """What the server takes at once."""
-
-    calls: int = 1_000
-    long_calls: int = 1_000
-    streams: int = 1_024
-    waits: int = 1_024
-    working: int = 32
-    """Ordinary calls of one tenant that are worked on at once."""
-    max_wait_s: float = 5.0
-    """How long a call waits for its turn."""
-    retry_after_ms: int = 200
-    """After what time who was refused is to come back, at least."""
-
-
 class Admission:
     """Calls in flight, by kind. Belongs to one event loop."""
 
@@ -113,6 +106,7 @@ class Admission:
         self._kinds = {kind.kind: kind for kind in self.kinds}
         self._queue: FairQueue[Stoppable] = FairQueue(self.quotas.weight)
         self._working = Held[Stoppable](limits.working + -(-limits.working // SPARE))
+        self._present = Presence(PRESENT_S)
         self.takes_s = 0.0
         """How long an ordinary call takes once it is worked on, about."""
         self._refused: dict[tuple[str, str], Counter] = {
@@ -151,12 +145,13 @@ class Admission:
         return InFlight(kind, what, Held(limit, self.quotas.weight))
 
     def _room(self) -> int:
-        return 0 if self.quotas.of_calls else min(self.limits.working, self.limits.calls)
+        return 0 if self.quotas.of_calls else min(self.limits.beside(1.0), self.limits.calls)
 
     def _settle(self) -> None:
         """From now on each is asked; those that were let in unasked are counted by tenant."""
         self.room = 0
         for call in self.few:
+            self._see(call)
             self.calls.calls.add(call.tenant, call)
             self._give(call)
         self.few.clear()
@@ -200,6 +195,7 @@ class Admission:
             return None
         self._settle()
         self._take(call, kind)
+        self._see(call)
         return self._turn(call)
 
     def leave(self, call: Stoppable, kind: InFlight, took_s: float | None = None) -> None:
@@ -290,8 +286,16 @@ class Admission:
         elif call.turn is not None:
             self._queue.remove(call.tenant, call)
 
+    def _see(self, call: Stoppable) -> None:
+        self._present.saw(call.tenant, asyncio.get_running_loop().time())
+
     def _may(self, tenant: str) -> bool:
-        return not self._working.full and self._working.of(tenant) < self.limits.working
+        held = self._working.of(tenant)
+        if self._working.full or held >= self.limits.working:
+            return False
+        if held < self.limits.beside(self.quotas.weight(tenant)):
+            return True
+        return not self._present.several(asyncio.get_running_loop().time())
 
     def _next(self) -> None:
         """Gives what places are free to those whose turn it is. Who could not be served within its

@@ -14,7 +14,6 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from contextengine_server.api.identity.rules import CertificateRule, IssuerRules
 from contextengine_server.api.pipeline import contract
-from contextengine_server.api.pipeline.admission import Limits
 from contextengine_server.api.pipeline.auth import (
     Authenticator,
     ConfigurationError,
@@ -25,6 +24,7 @@ from contextengine_server.api.pipeline.auth import (
 )
 from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits
 from contextengine_server.api.pipeline.certificates import Certificates, TlsFiles
+from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.api.pipeline.listener import bind
 from contextengine_server.api.pipeline.rpc import Pipeline
 from contextengine_server.api.pipeline.symbols import Symbols
@@ -78,7 +78,7 @@ class ServerOptions(msgspec.Struct, frozen=True):
     """Ordinary calls at once, those that wait for their turn included; beyond it
     RESOURCE_EXHAUSTED with RetryInfo."""
     max_working_rpcs: int = 32
-    """Of those, how many of one tenant are worked on at once."""
+    """Of those, how many of one tenant are worked on at once where no other is there."""
     max_wait_s: float = 5.0
     """How long a call waits for its turn."""
     max_long_rpcs: int = 1_000

@@ -8,6 +8,7 @@ from typing import cast
 import grpc
 
 from contextengine_server.api.pipeline.certificates import CertificatePem, Certificates
+from contextengine_server.api.transports.intake import aio_server
 from contextengine_server.api.transports.transport import TransportOptions
 
 MAX_METADATA = 16 * 1024
@@ -24,7 +25,7 @@ class GrpcioTransport:
     def __init__(
         self, options: TransportOptions, handlers: Sequence[grpc.GenericRpcHandler]
     ) -> None:
-        self._server = grpc.aio.server(handlers=list(handlers), options=channel_options(options))
+        self._server = aio_server(list(handlers), channel_options(options))
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         """As `Transport` says."""
