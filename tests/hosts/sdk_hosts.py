@@ -95,7 +95,7 @@ class ChatAgent(Agent):
         self.messages.append({"role": "tool", "tool_call_id": call[0], "content": result})
 
     def read(self) -> list[Message]:
-        return from_openai(map(_plain, self.messages[1:]))
+        return from_openai(map(plain, self.messages[1:]))
 
 
 class ResponsesAgent(Agent):
@@ -133,7 +133,7 @@ class ResponsesAgent(Agent):
         self.messages.append(output)
 
     def read(self) -> list[Message]:
-        return from_responses(map(_plain, self.messages))
+        return from_responses(map(plain, self.messages))
 
 
 class AnthropicAgent(Agent):
@@ -172,15 +172,15 @@ class AnthropicAgent(Agent):
         self.results = []
 
     def read(self) -> list[Message]:
-        return from_anthropic(map(_plain, self.messages))
+        return from_anthropic(map(plain, self.messages))
 
 
-def _plain(message: Any) -> Any:
+def plain(message: Any) -> Any:
     """As the SDK writes it into a request."""
     if isinstance(message, list):
-        return [_plain(one) for one in message]
+        return [plain(one) for one in message]
     if isinstance(message, dict):
-        return {name: _plain(value) for name, value in message.items()}
+        return {name: plain(value) for name, value in message.items()}
     if hasattr(message, "model_dump"):
         return message.model_dump(exclude_unset=True, mode="json")
     return message

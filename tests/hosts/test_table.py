@@ -8,122 +8,22 @@ import asyncio
 import importlib
 import os
 import time
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contextengine import AsyncClient, text_of
-from contextengine.types import SessionRef
-from tests.acceptance.shell import serving
-from tests.hosts.frameworks.brain import BRIEFLY, FAILS, NOTHING, Brain, calling
+from tests.hosts.frameworks.brain import BRIEFLY, FAILS, NOTHING, calling
 from tests.hosts.frameworks.host import Host
-from tests.hosts.gate import Gate, Way, gate
-from tests.hosts.stage import soon
+from tests.hosts.gate import Way
+from tests.hosts.table import WHERE, joined, played, question, questions_in
 
 TURNS = int(os.environ.get("CONTEXTENGINE_HOST_TURNS", "12"))
-WHERE = {
-    "langchain": ("langchain.agents", "langchain_host", "LangChainHost"),
-    "openai-agents": ("agents.run", "openai_agents_host", "OpenAIAgentsHost"),
-    "pydantic-ai": ("pydantic_ai.capabilities", "pydantic_ai_host", "PydanticAIHost"),
-    "google-adk": ("google.adk.plugins", "google_adk_host", "GoogleAdkHost"),
-    "proxy-chat": ("openai", "proxy_hosts", "ChatProxyHost"),
-    "proxy-responses": ("openai", "proxy_hosts", "ResponsesProxyHost"),
-    "proxy-anthropic": ("anthropic", "proxy_hosts", "AnthropicProxyHost"),
-}
-"""What each host needs, and where it is."""
 PROBED_S = 2.0
 """By then a client has seen that the service is there again."""
 EACH = pytest.mark.parametrize("name", WHERE)
 pytestmark = pytest.mark.timeout(180 + 10 * TURNS)
-
-
-class Stage:
-    """A service of its own process, which can be killed, behind a way that can be closed."""
-
-    def __init__(self, path: Path, way: Gate) -> None:
-        self.path, self.way = path, way
-        self.brain = Brain()
-        self.life = ExitStack()
-        self.address = ""
-
-    def serve(self) -> None:
-        """Begins, or begins again over what was stored."""
-        server = self.life.enter_context(serving(self.path))
-        self.process, self.address = server.process, server.address
-        self.way.lead_to(server.address)
-        self.way.turn(Way.OPEN)
-
-    def kill(self) -> None:
-        """kill -9."""
-        self.process.kill()
-        self.process.wait()
-        self.way.turn(Way.CLOSED)
-
-    async def stored(self, ref: SessionRef) -> list[str]:
-        """The texts of the session's view, in order."""
-        async with AsyncClient(self.address, retry_for=0) as client:
-            rows = [
-                reply.message
-                async for reply in client.sessions.export(ref)
-                if reply.HasField("message")
-            ]
-        texts = [text_of(row.message) for row in rows if not row.retired_revision]
-        return [text for text in texts if text]
-
-    async def agrees(self, host: Host) -> None:
-        """Waits until the service holds what the host has, in its order and nothing else."""
-        wanted = joined(await host.transcript())
-
-        async def same() -> bool:
-            return joined(await self.stored(host.ref)) == wanted
-
-        try:
-            await soon(same)
-        except TimeoutError:
-            assert joined(await self.stored(host.ref)) == wanted
-
-    async def summarized(self, host: Host) -> None:
-        """Waits until the background has made a summary: a real model takes longer than ours."""
-
-        async def there() -> bool:
-            async with AsyncClient(self.address, retry_for=0) as client:
-                return (await client.get_status(host.ref)).summary_count > 0
-
-        await soon(there)
-
-
-def joined(texts: list[str]) -> str:
-    """Texts in their order, however a format parts them into messages."""
-    return "\n".join(texts)
-
-
-@asynccontextmanager
-async def played(name: str, path: Path) -> AsyncIterator[tuple[Stage, Host]]:
-    """A host with the service behind it."""
-    needs, module, kind = WHERE[name]
-    pytest.importorskip(needs, exc_type=ImportError)
-    async with gate("127.0.0.1:1") as way:
-        stage = Stage(path, way)
-        with stage.life:
-            stage.serve()
-            made = getattr(importlib.import_module(f"tests.hosts.frameworks.{module}"), kind)
-            host: Host = made(way.address, stage.brain)
-            async with host.running():
-                yield stage, host
-
-
-def question(turn: int) -> str:
-    """What the user says. Some turns call the tool, some twice at once, some in vain."""
-    kinds = ["", calling(f"{turn}-a"), calling(f"{turn}-a", f"{turn}-b", NOTHING), ""]
-    return f"Question {turn}? {kinds[turn % 4]} {'please ' * 40}".rstrip()
-
-
-def questions_in(texts: list[str]) -> list[str]:
-    return [text.split("?")[0] for text in texts if text.startswith("Question")]
 
 
 async def failed(host: Host, words: str) -> None:
@@ -249,6 +149,44 @@ async def test_two_turns_with_the_same_words_are_two(name: str, tmp_path: Path) 
             await host.say(words)
         await stage.agrees(host)
     assert stage.brain.seen[-1].count("go on") == 3
+
+
+@EACH
+async def test_a_compaction_that_is_asked_for_changes_what_is_shown_and_nothing_stored(
+    name: str, tmp_path: Path
+) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        for turn in range(6):
+            await host.say(question(turn))
+        await stage.agrees(host)
+        await stage.compact(host)
+        await host.say("Question 6? DELTA")
+        await stage.agrees(host)
+        before, after = stage.brain.seen[-2:]
+        assert len(joined(after)) < len(joined(before))
+        assert any("trust=untrusted" in text for text in after)
+        await host.say("Question 7? ECHO")
+        assert stage.brain.seen[-1][: len(after)] == after
+    assert questions_in(stage.brain.seen[-1])[-2:] == ["Question 6", "Question 7"]
+
+
+@EACH
+async def test_calls_that_are_named_anew_and_details_that_are_dropped_are_no_new_messages(
+    name: str, tmp_path: Path
+) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        if not host.keeps_list:
+            pytest.skip(f"{name} leaves its list to the service")
+        for turn in range(4):
+            await host.say(question(turn))
+        await stage.agrees(host)
+        shown = stage.brain.seen[-1]
+        await host.rewrite()
+        for turn in (4, 5):
+            await host.say(question(turn))
+            await stage.agrees(host)
+        assert stage.brain.seen[-1][: len(shown)] == shown
+    assert questions_in(stage.brain.seen[-1]) == [f"Question {at}" for at in range(6)]
 
 
 @EACH

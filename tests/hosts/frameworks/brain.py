@@ -48,7 +48,8 @@ class Brain:
             raise ModelFailed("the model is down")
         wanted = re.search(r"\[look up (.*?)\]", last) if asked else None
         if wanted:
-            return Answer(calls=[{"of": one} for one in wanted[1].split(", ")])
+            calls = [{"of": one} for one in wanted[1].split(", ")]
+            return Answer(calls=calls, thought="Hm.")
         little = any(BRIEFLY in text for text in texts[-4:])
         return Answer(f"Answer {len(self.seen)}: " + "well " * (3 if little else 400))
 

@@ -120,6 +120,16 @@ class GoogleAdkHost(Host):
     def ref(self) -> SessionRef:
         return SessionRef(agent_id="google-adk", session_id=f"{USER}/case-1")
 
+    async def rewrite(self) -> None:
+        # The service in memory has no call for it; one over a database is written to.
+        kept = self.sessions.sessions["support"][USER]["case-1"]
+        for event in kept.events:
+            for part in event.content.parts if event.content and event.content.parts else ():
+                for call in (part.function_call, part.function_response):
+                    if call is not None:
+                        call.id = f"anew-{call.id}"
+            event.usage_metadata = event.custom_metadata = None
+
     async def undo(self) -> None:
         last = (await self.events())[-1].invocation_id
         await self.runner.rewind_async(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,11 @@ from .brain import Brain
 SYSTEM = "You are a careful assistant."
 WINDOW = 18_000
 """Tokens, so that some turns do not fit."""
+
+
+def renamed(text: str) -> str:
+    """With other ids of calls: those that the model gave are `call_1_0` or `toolu_1_0`."""
+    return re.sub(r"\b(call|toolu|c)_(\d+)_(\d+)\b", r"\1x\2x\3", text)
 
 
 class Host(ABC):
@@ -70,6 +76,11 @@ class Host(ABC):
 
     async def undo(self) -> None:
         """Takes the last turn back."""
+        raise NotImplementedError
+
+    async def rewrite(self) -> None:
+        """Names the calls of the conversation anew and drops what hosts keep for themselves beside
+        a message, as hosts do that mend their list for another provider."""
         raise NotImplementedError
 
     async def fork(self) -> None:

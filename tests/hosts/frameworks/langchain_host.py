@@ -17,7 +17,7 @@ from contextengine.types import SessionRef
 from contextengine_langchain import ContextengineMiddleware
 
 from .brain import NOTHING, Brain, found
-from .host import SYSTEM, WINDOW, Host
+from .host import SYSTEM, WINDOW, Host, renamed
 
 
 @tool
@@ -46,7 +46,7 @@ class Model(BaseChatModel):
     def _generate(self, messages: Any, *_: Any, **more: Any) -> ChatResult:
         answer = self.brain.answer(texts(messages), messages[-1].type == "human")
         calls = [
-            {"name": "look_up", "args": given, "id": f"c{len(self.brain.seen)}-{at}"}
+            {"name": "look_up", "args": given, "id": f"c_{len(self.brain.seen)}_{at}"}
             for at, given in enumerate(answer.calls)
         ]
         said = AIMessage(answer.words, tool_calls=calls)
@@ -102,6 +102,15 @@ class LangChainHost(Host):
         last = max(at for at, one in enumerate(messages) if one.type == "human")
         gone = [RemoveMessage(id=str(one.id)) for one in messages[last:]]
         await self.agent.aupdate_state(self.run, {"messages": gone})
+
+    async def rewrite(self) -> None:
+        messages = []
+        for message in await self.messages():
+            told = message.model_dump()
+            for detail in ("additional_kwargs", "response_metadata", "artifact"):
+                told.pop(detail, None)
+            messages.append(type(message)(**json.loads(renamed(json.dumps(told)))))
+        await self.agent.aupdate_state(self.run, {"messages": messages})
 
     async def fork(self) -> None:
         messages = await self.messages()

@@ -3,18 +3,19 @@ stands before the provider."""
 
 from __future__ import annotations
 
+import json
 from contextlib import AsyncExitStack
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from contextengine import text_of
 from contextengine.types import SessionRef
 from contextengine_proxy.application import Proxy, Settings
 from contextengine_proxy.windows import Windows
-from tests.hosts.sdk_hosts import Agent, AnthropicAgent, ChatAgent, ResponsesAgent
+from tests.hosts.sdk_hosts import Agent, AnthropicAgent, ChatAgent, ResponsesAgent, plain
 from tests.hosts.upstream import Upstream, serving
 
 from .brain import Brain
-from .host import WINDOW, Host
+from .host import WINDOW, Host, renamed
 
 
 class ProxyHost(Host):
@@ -70,6 +71,11 @@ class ProxyHost(Host):
             at -= 1
         del self.agent.messages[at:]
 
+    async def rewrite(self) -> None:
+        # Reasoning is what a list loses that is carried to another provider.
+        rows = [_without_reasoning(plain(one)) for one in self.agent.messages]
+        self.agent.messages = json.loads(renamed(json.dumps([row for row in rows if row])))
+
     async def fork(self) -> None:
         self.kept = list(self.agent.messages)
         self.session += "-fork"
@@ -81,6 +87,15 @@ def _asks(message: object) -> bool:
     if not isinstance(message, dict) or message.get("role") != "user":
         return False
     return isinstance(message["content"], str)
+
+
+def _without_reasoning(message: Any) -> Any:
+    if message.get("type") == "reasoning":
+        return None
+    if isinstance(message.get("content"), list):
+        kept = [one for one in message["content"] if one.get("type") != "thinking"]
+        return {**message, "content": kept}
+    return message
 
 
 class ChatProxyHost(ProxyHost):

@@ -3,6 +3,7 @@ conversation is what its runs answer."""
 
 from __future__ import annotations
 
+import json
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -17,7 +18,7 @@ from contextengine_pydantic_ai import Contextengine
 from tests.hosts.upstream import Upstream, serving
 
 from .brain import NOTHING, Brain, found
-from .host import SYSTEM, WINDOW, Host
+from .host import SYSTEM, WINDOW, Host, renamed
 
 
 def look_up(of: str) -> str:
@@ -80,6 +81,13 @@ class PydanticAIHost(Host):
         kinds = [[part.part_kind for part in message.parts] for message in history]
         last = max(at for at, one in enumerate(kinds) if "user-prompt" in one)
         self.kept = ModelMessagesTypeAdapter.dump_json(history[:last])
+
+    async def rewrite(self) -> None:
+        messages = json.loads(renamed(self.kept.decode()))
+        for message in messages:
+            for detail in ("provider_details", "provider_response_id", "usage", "metadata"):
+                message.pop(detail, None)
+        self.kept = json.dumps(messages).encode()
 
     async def fork(self) -> None:
         self.conversation += "-fork"

@@ -1,0 +1,121 @@
+"""What the table of scenarios is played on: a service that can be killed, each host in front of it,
+and what its user says."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from contextengine import AsyncClient, text_of
+from contextengine.types import SessionRef
+from tests.acceptance.shell import serving
+from tests.hosts.frameworks.brain import NOTHING, Brain, calling
+from tests.hosts.frameworks.host import Host
+from tests.hosts.gate import Gate, Way, gate
+from tests.hosts.stage import soon
+
+WHERE = {
+    "langchain": ("langchain.agents", "langchain_host", "LangChainHost"),
+    "openai-agents": ("agents.run", "openai_agents_host", "OpenAIAgentsHost"),
+    "pydantic-ai": ("pydantic_ai.capabilities", "pydantic_ai_host", "PydanticAIHost"),
+    "google-adk": ("google.adk.plugins", "google_adk_host", "GoogleAdkHost"),
+    "proxy-chat": ("openai", "proxy_hosts", "ChatProxyHost"),
+    "proxy-responses": ("openai", "proxy_hosts", "ResponsesProxyHost"),
+    "proxy-anthropic": ("anthropic", "proxy_hosts", "AnthropicProxyHost"),
+}
+"""What each host needs, and where it is."""
+
+
+class Stage:
+    """A service of its own process, which can be killed, behind a way that can be closed."""
+
+    def __init__(self, path: Path, way: Gate) -> None:
+        self.path, self.way = path, way
+        self.brain = Brain()
+        self.life = ExitStack()
+        self.address = ""
+
+    def serve(self) -> None:
+        """Begins, or begins again over what was stored."""
+        server = self.life.enter_context(serving(self.path))
+        self.process, self.address = server.process, server.address
+        self.way.lead_to(server.address)
+        self.way.turn(Way.OPEN)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+        self.way.turn(Way.CLOSED)
+
+    async def stored(self, ref: SessionRef) -> list[str]:
+        """The texts of the session's view, in order."""
+        async with AsyncClient(self.address, retry_for=0) as client:
+            rows = [
+                reply.message
+                async for reply in client.sessions.export(ref)
+                if reply.HasField("message")
+            ]
+        texts = [text_of(row.message) for row in rows if not row.retired_revision]
+        return [text for text in texts if text]
+
+    async def compact(self, host: Host) -> None:
+        """Compacts the session though it need not be, as `contextengine compact --force` does."""
+        async with AsyncClient(self.address, retry_for=0) as client:
+            done = await client.compact(host.ref, force=True)
+        assert done.compacted, done.reason
+
+    async def agrees(self, host: Host) -> None:
+        """Waits until the service holds what the host has, in its order and nothing else."""
+        wanted = joined(await host.transcript())
+
+        async def same() -> bool:
+            return joined(await self.stored(host.ref)) == wanted
+
+        try:
+            await soon(same)
+        except TimeoutError:
+            assert joined(await self.stored(host.ref)) == wanted
+
+    async def summarized(self, host: Host) -> None:
+        """Waits until the background has made a summary: a real model takes longer than ours."""
+
+        async def there() -> bool:
+            async with AsyncClient(self.address, retry_for=0) as client:
+                return (await client.get_status(host.ref)).summary_count > 0
+
+        await soon(there)
+
+
+def joined(texts: list[str]) -> str:
+    """Texts in their order, however a format parts them into messages."""
+    return "\n".join(texts)
+
+
+@asynccontextmanager
+async def played(name: str, path: Path) -> AsyncIterator[tuple[Stage, Host]]:
+    """A host with the service behind it."""
+    needs, module, kind = WHERE[name]
+    pytest.importorskip(needs, exc_type=ImportError)
+    async with gate("127.0.0.1:1") as way:
+        stage = Stage(path, way)
+        with stage.life:
+            stage.serve()
+            made = getattr(importlib.import_module(f"tests.hosts.frameworks.{module}"), kind)
+            host: Host = made(way.address, stage.brain)
+            async with host.running():
+                yield stage, host
+
+
+def question(turn: int) -> str:
+    """What the user says. Some turns call the tool, some twice at once, some in vain."""
+    kinds = ["", calling(f"{turn}-a"), calling(f"{turn}-a", f"{turn}-b", NOTHING), ""]
+    return f"Question {turn}? {kinds[turn % 4]} {'please ' * 40}".rstrip()
+
+
+def questions_in(texts: list[str]) -> list[str]:
+    return [text.split("?")[0] for text in texts if text.startswith("Question")]
