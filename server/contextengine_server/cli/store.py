@@ -57,21 +57,23 @@ async def back_up(where: Where, target: Path, json: bool) -> None:
 async def copied(where: Where, command: str, target: Path) -> tuple[str, dict[str, int]]:
     """Copies the store of the settings into a file; where the store is, and what the copy holds.
     Raises CommandFailed, also where the store is damaged."""
-    kind, url = _of_settings(where, command)
-    with _refused():
+    kind, url = of_settings(where, command)
+    with refused():
         return kind.place(url), await kind.back_up(url, target)
 
 
 async def restore(where: Where, backup: Path, replace: bool, json: bool) -> None:
     """Puts a copy of a backup in the place of the settings' store, and prints what it holds. Raises
     CommandFailed."""
-    kind, url = _of_settings(where, "restore")
-    with _refused("stop that server first"):
+    kind, url = of_settings(where, "restore")
+    with refused("stop that server first"):
         done = await kind.restore(url, backup, replace=replace)
     _print_copied(f"{backup} is restored to {kind.place(url)}", done, json)
 
 
-def _of_settings(where: Where, command: str) -> tuple[StoreKind, str]:
+def of_settings(where: Where, command: str) -> tuple[StoreKind, str]:
+    """The store of the settings, its kind and its URL. Raises CommandFailed where a server is
+    named."""
     from contextengine_server.plugins.stores import kind_of
 
     if where.address:
@@ -81,15 +83,16 @@ def _of_settings(where: Where, command: str) -> tuple[StoreKind, str]:
 
 
 @contextmanager
-def _refused(advice: str = "") -> Iterator[None]:
-    """What the store refuses is the command's failure."""
+def refused(advice: str = "", status: int = 1) -> Iterator[None]:
+    """What the store refuses is the command's failure; `advice` is what to do where a server has
+    it."""
     from contextengine_server.store.errors import StoreError, StoreInUse
 
     try:
         yield
     except StoreError as error:
         more = f"; {advice}" if isinstance(error, StoreInUse) and advice else ""
-        raise CommandFailed(f"{error}{more}") from error
+        raise CommandFailed(f"{error}{more}", status) from error
 
 
 def _print_copied(what: str, done: dict[str, int], json: bool) -> None:
@@ -102,7 +105,7 @@ def _print_copied(what: str, done: dict[str, int], json: bool) -> None:
 async def vacuum(where: Where) -> None:
     """Vacuums the store of the settings, and prints what it took before and after. Raises
     CommandFailed."""
-    kind, url = _of_settings(where, "vacuum")
+    kind, url = of_settings(where, "vacuum")
     async with opened(url, "a running server gives space back by itself") as store:
         before = (await store.health()).facts.get("bytes", "")
         await store.vacuum()

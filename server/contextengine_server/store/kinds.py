@@ -11,6 +11,7 @@ import msgspec
 from contextengine_server.store.cached_heads import LEAST_HEADS, CachedHeads
 from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.protocols import Store
+from contextengine_server.store.schemas import SchemaPlan
 
 
 class Readiness(Enum):
@@ -69,6 +70,21 @@ class StoreKind(ABC):
     @abstractmethod
     async def outlook(self, url: str) -> Outlook:
         """What opening the database would do. Makes and changes nothing."""
+
+    async def plan(self, url: str) -> SchemaPlan:
+        """What bringing the database to the present schema would do. Makes and changes nothing.
+        Raises StoreRefused, also for a kind without a schema."""
+        raise StoreRefused(f"{self.urls}: such a store has no schema")
+
+    async def migrate(self, url: str) -> None:
+        """Brings the database to the present schema, whole or not at all: what opening it does
+        first. Of several at once one does it. Raises StoreRefused."""
+        raise StoreRefused(f"{self.urls}: such a store has no schema")
+
+    async def faults(self, url: str) -> list[str]:
+        """What in the database is not as this program needs it: tables, columns and indexes, each
+        fault in words. Changes nothing. Raises StoreRefused, also where there is no database."""
+        raise StoreRefused(f"{self.urls}: such a store has no schema")
 
     async def back_up(self, url: str, target: Path) -> dict[str, int]:
         """Copies the database into a file, as it is at one moment, while servers write to it; what

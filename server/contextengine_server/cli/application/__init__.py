@@ -8,6 +8,7 @@ import typer
 from contextengine_server.cli.application.content import content_app
 from contextengine_server.cli.application.engines import engines_app
 from contextengine_server.cli.application.hosts import hosts_app
+from contextengine_server.cli.application.migrate import migrate_app
 from contextengine_server.cli.application.operations import operations_app
 from contextengine_server.cli.application.quotas import quotas_app
 from contextengine_server.cli.application.sessions import erasure_app, sessions_app
@@ -31,6 +32,7 @@ for commands in (operations_app, content_app, hosts_app, erasure_app):
 app.add_typer(sessions_app, name="sessions")
 app.add_typer(engines_app, name="engines")
 app.add_typer(quotas_app, name="quotas")
+app.add_typer(migrate_app, name="migrate")
 app.add_typer(plugins_app, name="plugins")
 app.add_typer(config_app, name="config")
 app.add_typer(token_app, name="token")

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
+from contextengine_server.store import schemas
 from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.kinds import Outlook, Readiness, StoreKind
 from contextengine_server.store.protocols import Store
+from contextengine_server.store.schemas import SchemaPlan
 
-from . import options
+from . import migrations, options
 from .migrations import HEAD
+
+if TYPE_CHECKING:
+    from asyncpg import Connection
 
 _EXTRA = "pip install 'contextengine-server[postgres]'"
 
@@ -34,31 +42,83 @@ class PostgresKind(StoreKind):
     async def outlook(self, url: str) -> Outlook:
         """Whether the database has our tables, and what schema."""
         from . import database
-        from .connections import Connections
 
-        place, connections = options.place(url), Connections(options.parse(url))
+        place = options.place(url)
         try:
-            raw = await database.reached(connections, place)
-            try:
+            async with _connected(url) as raw:
                 found = await database.revision(raw, place)
-            finally:
-                await raw.close(timeout=connections.options.wait_s)
         except StoreRefused:
             return Outlook(Readiness.READY)  # opening it says what is wrong
         if found is None:
             return Outlook(
                 Readiness.ABSENT, f"no tables in {place} yet: the first start makes them"
             )
-        if found != HEAD:
+        if not database.done(found):
             said = f"{place} has schema {found}: the next start upgrades it to {HEAD}"
             return Outlook(Readiness.OLDER, said, "Make a backup of the database first.")
         return Outlook(Readiness.READY)
+
+    async def plan(self, url: str) -> SchemaPlan:
+        """See StoreKind."""
+        from contextengine_server.store.sql.migrations import steps
+
+        from . import database
+
+        async with _connected(url) as raw:
+            found = await database.revision(raw, options.place(url))
+        if database.done(found):
+            return SchemaPlan(found or "", HEAD)
+        script = migrations.script(found)
+        return SchemaPlan(found or "", HEAD, steps(migrations.config(), found), script)
+
+    async def migrate(self, url: str) -> None:
+        """See StoreKind. The others wait for whoever does it."""
+        from . import database
+        from .connections import Connections
+
+        await database.prepare(Connections(options.parse(url)), options.place(url))
+
+    async def faults(self, url: str) -> list[str]:
+        """See StoreKind. Needs the right to make a schema, in a transaction that is rolled back."""
+        import asyncpg
+
+        from . import database
+        from .migrations import catalogue
+
+        place = options.place(url)
+        async with _connected(url) as raw:
+            found = await database.revision(raw, place)
+            if found is None:
+                raise StoreRefused(f"no tables in {place}")
+            try:
+                return schemas.faults(await catalogue.wanted(raw), await catalogue.found(raw))
+            except asyncpg.InsufficientPrivilegeError as error:
+                raise StoreRefused(
+                    f"{place} cannot be verified ({error}): what it should be is made beside it,"
+                    " and rolled back. GRANT CREATE ON DATABASE to this user, or verify as its"
+                    " owner"
+                ) from None
 
     def store(self, url: str) -> Store:
         """The store, not yet open."""
         from .store import PostgresStore
 
         return PostgresStore(url)
+
+
+@asynccontextmanager
+async def _connected(url: str) -> AsyncIterator[Connection]:
+    """A connection of its own. Raises StoreRefused."""
+    from . import database
+    from .connections import FAILURES, Connections
+
+    connections = Connections(options.parse(url))
+    raw = await database.reached(connections, options.place(url))
+    try:
+        yield raw
+    finally:
+        with suppress(*FAILURES):
+            await raw.close(timeout=connections.options.wait_s)
 
 
 KIND = PostgresKind()

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -152,9 +153,8 @@ def prepare(path: Path) -> None:
     if path.exists():
         _require_database(path)
     try:
-        revision = _revision(path)
-        if revision != HEAD:
-            _migrate(path)
+        if revision(path) != HEAD:
+            migrate(lambda: connect(path))
     except sqlite3.Error as error:
         raise StoreRefused(_broken(path, error)) from error
 
@@ -164,7 +164,7 @@ def require_known(path: Path) -> None:
     and changes nothing."""
     _require_database(path)
     try:
-        if _revision(path, read_only=True) is None:
+        if revision(path, read_only=True) is None:
             raise StoreRefused(f"{path} is empty: give the path of a database")
     except sqlite3.Error as error:
         raise StoreRefused(_broken(path, error, read_only=True)) from error
@@ -185,7 +185,7 @@ def _require_database(path: Path) -> None:
         )
 
 
-def _revision(path: Path, *, read_only: bool = False) -> str | None:
+def revision(path: Path, *, read_only: bool = False) -> str | None:
     """The schema's revision; None for an empty database. Raises StoreRefused where it is not ours
     or not known."""
     db = connect(path, read_only=read_only)
@@ -212,9 +212,9 @@ def _revision(path: Path, *, read_only: bool = False) -> str | None:
     return revisions[0]
 
 
-def _migrate(path: Path) -> None:
-    """Every step to the present schema in one transaction: a database is upgraded whole or not at
-    all."""
+def migrate(connected: Callable[[], sqlite3.Connection]) -> None:
+    """Every step to the present schema in one transaction, on a connection made for it: a database
+    is upgraded whole or not at all."""
     import sqlalchemy as sa  # takes longer than opening an up-to-date database
 
     from contextengine_server.store.sql import migrations
@@ -223,7 +223,7 @@ def _migrate(path: Path) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     # The driver must leave transactions alone: by itself it would not begin one for DDL.
-    engine = sa.create_engine("sqlite://", creator=lambda: connect(path), poolclass=sa.NullPool)
+    engine = sa.create_engine("sqlite://", creator=connected, poolclass=sa.NullPool)
     sa.event.listen(engine, "begin", begin)
     with engine.begin() as connection:
         migrations.upgrade(connection)

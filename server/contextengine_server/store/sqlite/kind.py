@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
+from contextengine_server.store import schemas as judged
+from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.kinds import Outlook, Readiness, StoreKind
 from contextengine_server.store.protocols import Store
+from contextengine_server.store.schemas import SchemaPlan
 from contextengine_server.store.sql.migrations import HEAD, REVISIONS
 
+from . import database, schemas
 from .copies import back_up, restore
 from .store import SqliteStore
+
+T = TypeVar("T")
 
 _PREFIX = "sqlite:///"
 
@@ -41,6 +49,23 @@ class SqliteKind(StoreKind):
     async def outlook(self, url: str) -> Outlook:
         """Whether there is a file, and what schema it has."""
         return await asyncio.to_thread(_outlook, _path(url))
+
+    async def plan(self, url: str) -> SchemaPlan:
+        """See StoreKind."""
+        path = _path(url).absolute()
+        return await asyncio.to_thread(_known, path, schemas.plan)
+
+    async def migrate(self, url: str) -> None:
+        """See StoreKind. Raises StoreInUse where a server, or another who migrates, has the file
+        open."""
+        await asyncio.to_thread(_migrate, _made(url).absolute())
+
+    async def faults(self, url: str) -> list[str]:
+        """See StoreKind."""
+        path = _path(url).absolute()
+        if not path.exists():
+            raise StoreRefused(f"no database at {path}")
+        return await asyncio.to_thread(_known, path, _faults)
 
     async def back_up(self, url: str, target: Path) -> dict[str, int]:
         """See StoreKind; counts sessions, messages and bytes."""
@@ -94,6 +119,28 @@ def _schema(path: Path) -> str | None:
     except sqlite3.Error:
         return None
     return None if row is None else str(row[0])
+
+
+def _known(path: Path, look: Callable[[Path], T]) -> T:
+    """What a look at a file finds that is ours, or not there."""
+    if path.exists() and path.stat().st_size:
+        database.require_known(path)
+    try:
+        return look(path)
+    except sqlite3.Error as error:
+        raise StoreRefused(f"{path} cannot be read: {error}") from error
+
+
+def _migrate(path: Path) -> None:
+    lock = database.FileLock(path)
+    try:
+        database.prepare(path)
+    finally:
+        lock.release()
+
+
+def _faults(path: Path) -> list[str]:
+    return judged.faults(schemas.wanted(), schemas.found(path))
 
 
 KIND = SqliteKind()

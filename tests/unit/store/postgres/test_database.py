@@ -12,8 +12,9 @@ from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.kinds import Readiness
 from contextengine_server.store.postgres import database
 from contextengine_server.store.postgres.kind import KIND
-from contextengine_server.store.postgres.migrations import HEAD, script
+from contextengine_server.store.postgres.migrations import HEAD, MARK, script
 from contextengine_server.store.postgres.store import PostgresStore
+from contextengine_server.testing.store.rows import Pen
 from tests import postgres
 
 
@@ -73,7 +74,11 @@ async def test_a_database_of_a_newer_version_is_refused(empty: str) -> None:
     store = PostgresStore(empty)
     await store.open()
     await store.close()
-    postgres.cluster().execute("UPDATE alembic_version SET version_num = 'p9999'", name="empty")
+    postgres.cluster().execute(
+        "UPDATE alembic_version SET version_num = 'p9999'",
+        f"COMMENT ON TABLE alembic_version IS '{MARK}p9999'",
+        name="empty",
+    )
     said = await refused(empty)
     assert f"has schema p9999, and this program knows none newer than {HEAD}" in said
     assert "run the newer version" in said
@@ -86,3 +91,28 @@ async def test_a_step_that_fails_leaves_the_database_as_it_was(
     assert "cannot be opened: division by zero" in await refused(empty)
     monkeypatch.undo()
     assert (await KIND.outlook(empty)).readiness is Readiness.ABSENT
+
+
+async def test_a_server_works_on_a_newer_schema_that_serves_it(empty: str) -> None:
+    """As the version before does, in the middle of a rolling upgrade that expands."""
+    store = PostgresStore(empty)
+    await store.open()
+    await Pen(store, Scope("acme", "main", "s1")).write(count=2)
+    postgres.cluster().execute(
+        "BEGIN; CREATE TABLE newer (id bigint PRIMARY KEY);"
+        " ALTER TABLE sessions ADD COLUMN newer text COLLATE \"C\" NOT NULL DEFAULT '';"
+        " ALTER TABLE messages ADD COLUMN newer bigint; CREATE INDEX newer_of ON messages (newer);"
+        f" UPDATE alembic_version SET version_num = 'p9999';"
+        f" COMMENT ON TABLE alembic_version IS '{MARK}{HEAD}'; COMMIT",
+        name="empty",
+    )
+    # One that was there all along, and one that is started on it.
+    again = PostgresStore(empty)
+    await again.open()
+    for one, name in ((store, "s2"), (again, "s3")):
+        await Pen(one, Scope("acme", "main", name)).write(count=2)
+        head = await one.head(Scope("acme", "main", "s1"))
+        assert head is not None
+        assert head.last_sequence == 2
+        await one.close()
+    assert (await KIND.outlook(empty)).readiness is Readiness.READY

@@ -18,6 +18,15 @@ REVISIONS = ("p0001", "p0002")
 
 HEAD = REVISIONS[-1]
 
+SERVES = "p0002"
+"""The oldest revision whose programs may work on a database of the present schema: it stays where
+it is while steps only add (expand), and moves up with one that takes away or gives stored rows
+another meaning (contract). See docs/scaling.md."""
+
+MARK = "serves "
+"""What stands before `SERVES` in the comment on the table of revisions, where programs that are
+older than the schema find it."""
+
 TABLES = (
     "agent_facts", "assignments", "chunks", "costs", "debts", "feed", "guards", "leases",
     "lent_jobs", "messages", "passages", "quotas", "requests", "search_cursors", "session_keys",
@@ -43,4 +52,4 @@ def script(since: str | None, to: str = HEAD) -> str:
     command.upgrade(configuration, f"{since or 'base'}:{to}", sql=True)
     written = configuration.output_buffer
     assert isinstance(written, io.StringIO)
-    return written.getvalue()
+    return f"{written.getvalue()}COMMENT ON TABLE alembic_version IS '{MARK}{SERVES}';\n"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
     from alembic.config import Config
 
+    from contextengine_server.store.schemas import SchemaStep
+
 REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
 """Every schema revision that this program knows, oldest first. The last is the present one."""
 
@@ -37,3 +39,14 @@ def upgrade(
     configuration = config(scripts)
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, to)
+
+
+def steps(configuration: Config, since: str | None) -> tuple[SchemaStep, ...]:
+    """The migrations after a revision (None: all), oldest first."""
+    from alembic.script import ScriptDirectory
+
+    from contextengine_server.store.schemas import SchemaStep
+
+    newest_first = ScriptDirectory.from_config(configuration).walk_revisions(since or "base")
+    found = [SchemaStep(one.revision, " ".join(one.doc.split())) for one in newest_first]
+    return tuple(step for step in reversed(found) if step.revision != since)
