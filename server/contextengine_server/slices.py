@@ -4,18 +4,21 @@ thread where it cannot say where it may stop."""
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from time import perf_counter
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from contextengine_server.context.work import Work
 
 T = TypeVar("T")
 
-SLICE_S = 0.004
-"""Seconds that long work keeps the loop at a time, about: a fifth of the 20 ms that no call may
-hold it, since the step that ends a slice comes on top."""
+SLICE_S = 0.002
+"""Seconds that long work keeps the loop at a time, about: a tenth of the 20 ms that no call may
+hold it, since the step that ends a slice comes on top. Other calls take six turns of the loop and
+more, each of which may meet a slice."""
 
 ASIDE_STEPS = 1_000
 """Steps of a view from which on an engine is asked in a thread. What it works out took 3 to 9 µs a
@@ -28,16 +31,70 @@ FREED_AT_ONCE = 1_000
 async def in_slices(work: Work[T]) -> T:
     """What comes of the work. Work that takes less than a slice is never interrupted; between the
     slices of longer work others run, so what it reads must stay as it is meanwhile."""
-    until = perf_counter() + SLICE_S
+    pace = Pace()
     while True:
         try:
             next(work)
         except StopIteration as done:
             result: T = done.value
             return result
-        if perf_counter() >= until:
-            await asyncio.sleep(0)
-            until = perf_counter() + SLICE_S
+        if pace.over:
+            await pace.turn()
+
+
+class Pace:
+    """Of long work that says by itself where it may stop: `if pace.over: await pace.turn()`."""
+
+    def __init__(self) -> None:
+        self._until = perf_counter() + SLICE_S
+
+    @property
+    def over(self) -> bool:
+        """True where the slice is at its end."""
+        return perf_counter() >= self._until
+
+    async def turn(self) -> None:
+        """Others run; then the next slice begins."""
+        await _line().turn()
+        self._until = perf_counter() + SLICE_S
+
+
+class _Line:
+    """Long work of a loop that waits for its next slice. Of all of it one has a slice in a turn of
+    the loop, so that a turn is as long with much of it as with little."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def turn(self) -> None:
+        """Ends when the next slice may begin."""
+        mine = self._loop.create_future()
+        self._waiting.append(mine)
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self._next)
+        await mine
+
+    def _next(self) -> None:
+        waiting = self._waiting
+        first = waiting.popleft()
+        while first.done() and waiting:  # cancelled
+            first = waiting.popleft()
+        if not first.done():
+            first.set_result(None)
+        if waiting:
+            self._loop.call_soon(self._next)
+
+
+_LINES: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
+
+
+def _line() -> _Line:
+    loop = asyncio.get_running_loop()
+    line = _LINES.get(loop)
+    if line is None:
+        line = _LINES[loop] = _Line(loop)
+    return line
 
 
 async def aside(work: Callable[[], T]) -> T:

@@ -53,7 +53,27 @@ async def test_others_run_between_slices(turns: list[int], monkeypatch: pytest.M
     monkeypatch.setattr(slices, "perf_counter", Hours(SLICE_S / 2))
     before = len(turns)
     assert await in_slices(adding(range(100))) == sum(range(100))
-    assert 40 <= len(turns) - before <= 60, "each slice takes two steps here"
+    assert 80 <= len(turns) - before <= 120, "each slice takes two steps, and two turns"
+
+
+async def test_of_much_long_work_one_has_a_slice_in_a_turn(
+    turns: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "perf_counter", Hours(SLICE_S))
+    slices_at: list[int] = []
+
+    def long() -> Work[None]:
+        for _ in range(20):
+            slices_at.append(len(turns))
+            yield
+
+    works = [asyncio.create_task(in_slices(long())) for _ in range(10)]
+    works[3].cancel()
+    await asyncio.wait(works)
+    began, later = slices_at[:9], slices_at[9:]
+    assert len(later) == 9 * 19
+    assert len(set(later)) == len(later), "two slices in one turn"
+    assert len(set(began)) <= 2, "what begins waits for nobody"
 
 
 async def test_short_work_is_not_interrupted(

@@ -19,9 +19,10 @@ from msgspec.structs import replace
 from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
+from contextengine_server.context.work import AT_ONCE
 from contextengine_server.errors import UNCERTAIN, DeadlinePassed, LostRace, StoreDown
 from contextengine_server.fairness.place import PLACE
-from contextengine_server.slices import in_slices, let_go
+from contextengine_server.slices import Pace, in_slices, let_go
 from contextengine_server.store.errors import StoreUnavailable, StoreUncertain
 from contextengine_server.store.held_lease import held
 from contextengine_server.store.protocols import Store
@@ -63,9 +64,12 @@ def now_ms() -> int:
 async def count_messages(encoding: Encoding, messages: Sequence[Incoming]) -> None:
     """Counts messages that arrived. Those of ours and those that were counted in this encoding are
     passed over."""
+    pace = Pace() if len(messages) > AT_ONCE else None
     for message in messages:
         if message.own or message.counted_in == encoding.name:
             continue
+        if pace is not None and pace.over:
+            await pace.turn()
         small = encoding.counter.count_small(message.texts)
         if small is None:
             small = sum(await encoding.counter.count_many(message.texts))

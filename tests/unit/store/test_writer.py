@@ -124,14 +124,38 @@ async def test_a_crowd_of_one_tenant_leaves_others_their_group(store: SqliteStor
     with held(store):
         for _ in range(2_000):
             writer_of(store).submit(lambda db: "noisy", written.append, tenant="noisy")
-        mine = [
-            writer_of(store).submit(lambda db: "quiet", written.append, tenant="quiet")
-            for _ in range(3)
-        ]
+        submit = writer_of(store).submit
+        mine = [submit(lambda db: "quiet", written.append, tenant="quiet") for _ in range(3)]
     await asyncio.gather(*mine)
     places = [place for place, who in enumerate(written) if who == "quiet"]
     assert len(places) == 3
     assert places[-1] < 6 < writer_module._GROUP
+
+
+async def test_a_few_large_writes_of_one_tenant_leave_others_their_group(
+    store: SqliteStore,
+) -> None:
+    """By what they cost, not by how many they are."""
+    written: list[str] = []
+    with held(store):
+        submit = writer_of(store).submit
+        for _ in range(12):
+            submit(lambda db: "noisy", written.append, tenant="noisy", rows=200)
+        mine = [submit(lambda db: "quiet", written.append, tenant="quiet") for _ in range(3)]
+    await asyncio.gather(*mine)
+    assert [place for place, who in enumerate(written) if who == "quiet"][-1] <= 5
+
+
+async def test_large_writes_of_one_tenant_alone_stay_together(store: SqliteStore) -> None:
+    groups: list[str] = []
+    writer_of(store)._db.set_trace_callback(groups.append)
+    with held(store):
+        done = [
+            writer_of(store).submit(lambda db: None, lambda _: None, tenant="one", rows=200)
+            for _ in range(12)
+        ]
+    await asyncio.gather(*done)
+    assert groups.count("COMMIT") <= 2
 
 
 def _says(what: tuple[str, int], db: sqlite3.Connection) -> tuple[str, int]:

@@ -251,6 +251,7 @@ class SqliteStore(SqliteListings, SqliteDebts):
             partial(self._committed, commit),
             commit if usual else None,
             tenant=commit.head.scope.tenant,
+            rows=max(1, len(commit.messages)),
         )
 
     def _committed(self, commit: Commit, _: object = None) -> None:

@@ -33,6 +33,9 @@ T = TypeVar("T")
 
 _GROUP = 256
 """Writes in one transaction, at most: the first of them waits for the last."""
+_GROUP_ROWS = 256
+"""Messages in one transaction, beyond which no further write goes into it where others wait as
+well: some milliseconds."""
 
 _CROWDED = 0.8
 """From this share of a processor on that the event loop takes, it has no time to lose: what a group
@@ -53,6 +56,8 @@ class _Job:
     append: Commit | None = None
     """Set where the work is this usual commit, which can be written together with others."""
     tenant: str = ""
+    rows: int = 1
+    """What it costs, in messages."""
     alone: bool = False
     """True where the work cannot be done within a transaction."""
     result: Any = None
@@ -97,15 +102,17 @@ class Writer:
         append: Commit | None = None,
         *,
         tenant: str = "",
+        rows: int = 1,
         alone: bool = False,
     ) -> asyncio.Future[T]:
-        """Queues a write behind those of its tenant (empty: the server itself). `then` runs on the
-        loop after it is durable, whether or not anyone still waits for the future.
+        """Queues a write of so many messages behind those of its tenant (empty: the server itself).
+        `then` runs on the loop after it is durable, whether or not anyone still waits for the
+        future.
 
         `append`: the commit that `work` writes, where it is a usual one: a head brought on, and
         messages. `alone`: outside any transaction, with nothing else."""
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Job(work, then, future, append, tenant, alone))
+        self._queue.put(_Job(work, then, future, append, tenant, rows, alone))
         return future
 
     async def stop(self) -> None:
@@ -125,10 +132,10 @@ class Writer:
                     jobs.append(job)
                     job = self._queue.get_nowait()
                 going = False
-            if more or len(jobs) > _GROUP:
+            if more or len(jobs) > _GROUP or _too_long(jobs):
                 for one in jobs:
-                    waiting.push(one.tenant, one)
-                jobs = [next_ for _ in range(_GROUP) if (next_ := waiting.pop()) is not None]
+                    waiting.push(one.tenant, one, one.rows)
+                jobs = _turns(waiting)
                 more = len(waiting) > 0
             began = time.monotonic()
             for alone, some in groupby(jobs, key=_ALONE):
@@ -213,6 +220,22 @@ class Writer:
             self.failure = ""
             log.warning("store_can_be_written_again")
         return None
+
+
+def _too_long(jobs: Sequence[_Job]) -> bool:
+    """True where tenants would wait for what others write."""
+    rows = sum(job.rows for job in jobs)
+    return rows > _GROUP_ROWS and any(job.tenant != jobs[0].tenant for job in jobs)
+
+
+def _turns(waiting: FairQueue[_Job]) -> list[_Job]:
+    """The next group of those that wait."""
+    jobs: list[_Job] = []
+    rows = 0
+    while len(jobs) < _GROUP and rows < _GROUP_ROWS and (job := waiting.pop()) is not None:
+        jobs.append(job)
+        rows += job.rows
+    return jobs
 
 
 def _work(db: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
