@@ -16,8 +16,9 @@ from contextengine_server.store.errors import HasDependents
 from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.rows import Debt, MessageRow, StoredReply
 from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind
-from contextengine_server.store.sqlite import SqliteStore, database, space
+from contextengine_server.store.sqlite import SqliteStore, database
 from contextengine_server.store.sqlite import store as sqlite_store
+from contextengine_server.store.sqlite.disk import space
 from contextengine_server.testing.store.rows import Pen, summary
 
 TENANT, AGENT = "acme", "main"

@@ -181,7 +181,7 @@ SETTINGS = {
     "auto_vacuum": 2,
     "journal_mode": "wal",
     "synchronous": 2,
-    "wal_autocheckpoint": 4_000,
+    "wal_autocheckpoint": 12_000,
     "journal_size_limit": 64 * 1024 * 1024,
     "temp_store": 2,
     "cache_size": -32 * 1024,

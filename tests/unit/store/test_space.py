@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from contextengine_server.store.sqlite import SqliteStore, database, purge, space
+from contextengine_server.store.sqlite import SqliteStore, database
+from contextengine_server.store.sqlite.disk import purge, space
 
 
 def filled(path: Path, *, old: bool = False) -> sqlite3.Connection:

@@ -278,9 +278,9 @@ def connect_writer(path: Path, *, forced: bool = True) -> sqlite3.Connection:
     db = connect(path)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute(f"PRAGMA synchronous = {'FULL' if forced else 'NORMAL'}")
-    # Pages: a checkpoint stops all writes for some ms, and pages written often are copied once.
-    # SQLite's 1,000 cost 10 %.
-    db.execute("PRAGMA wal_autocheckpoint = 4000")
+    # Pages, 48 MB: checkpoints are made beside the commits (`disk/checkpoints.py`). This one stops
+    # all writes for some ms, and bounds the log where those do not keep up.
+    db.execute("PRAGMA wal_autocheckpoint = 12000")
     db.execute(
         "PRAGMA journal_size_limit = 67108864"
     )  # bytes: what one huge commit made of the log is given back

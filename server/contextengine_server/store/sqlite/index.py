@@ -20,7 +20,8 @@ from contextengine_server.store.search import (
     SearchSpan,
 )
 
-from . import lookups, passages, purge, space
+from . import lookups, passages
+from .disk import purge, space
 
 T = TypeVar("T")
 

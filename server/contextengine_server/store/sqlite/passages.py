@@ -37,7 +37,7 @@ from contextengine_server.store.sql.clauses import select
 from contextengine_server.store.sql.columns import SUMMARY, named
 from contextengine_server.store.words import spread
 
-from . import purge
+from .disk import purge
 from .reads import snapshot
 from .statements import SQL
 

@@ -44,10 +44,12 @@ from contextengine_server.store.rows import (
 from contextengine_server.store.search import SearchIndex
 from contextengine_server.store.sql.migrations import HEAD
 
-from . import database, passages, purge, reads, space, writes
+from . import database, passages, reads, writes
 from .agents.facts import SqliteAgentFacts
 from .agents.ledger import SqliteLedger
 from .chunks import SqliteChunks
+from .disk import purge, space
+from .disk.checkpoints import Checkpoints
 from .guards import SqliteGuards, SqliteQuotas
 from .index import SqliteIndex
 from .listings import SqliteListings
@@ -99,6 +101,7 @@ class _Open:
             space.prepare(writing, path)
             self.searchable = passages.prepare(writing)
             self.writer = Writer(writing, loop)
+            self.checkpoints = Checkpoints(database.connect(path), self.writer.log_grew)
             reading = [database.connect_reader(path) for _ in range(_READERS)]
             self.readers = Readers(reading, loop)
         except sqlite3.Error as error:
@@ -107,10 +110,12 @@ class _Open:
         except BaseException:
             self.lock.release()
             raise
+        self.checkpoints.start()
         self.writer.start()
 
     async def close(self) -> None:
         await self.readers.stop()
+        await asyncio.to_thread(self.checkpoints.stop)
         await (
             self.writer.stop()
         )  # last: the last connection to leave folds the log into the database

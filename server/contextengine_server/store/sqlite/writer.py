@@ -46,6 +46,11 @@ _GATHER_S = 0.005
 """How long after the last group the next one begins, at least, where the loop is that crowded."""
 
 
+LOG_ROWS = 2_000
+"""Rows that bring the log about as many pages: so much is copied into the file at a time. Pages
+that are written often are copied once for all of them."""
+
+
 @dataclass(slots=True, eq=False)
 class _Job:
     """One write and who waits for it."""
@@ -74,6 +79,10 @@ class Writer:
     def __init__(self, db: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
         self._db = db
         self._loop = loop
+        self.log_grew = threading.Event()
+        """Set whenever LOG_ROWS more rows were changed."""
+        self._told = 0
+        """How many were when it was set last."""
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._waiting: FairQueue[_Job] = FairQueue()
         """What was queued and did not go into one group: tenants come by turns then."""
@@ -147,6 +156,9 @@ class Writer:
             # The loop may be closed by now: then nobody waits for an answer.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._answer, jobs)
+            if self._db.total_changes - self._told >= LOG_ROWS:
+                self._told = self._db.total_changes
+                self.log_grew.set()
         self._db.close()
 
     def _answer(self, jobs: Sequence[_Job]) -> None:

@@ -42,8 +42,9 @@ from contextengine_server.store.sql.columns import (
     updated_values,
 )
 
-from . import passages, purge, reads
+from . import passages, reads
 from .agents import ledger
+from .disk import purge
 from .statements import SQL
 
 
