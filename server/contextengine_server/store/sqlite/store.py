@@ -116,9 +116,8 @@ class _Open:
     async def close(self) -> None:
         await self.readers.stop()
         await asyncio.to_thread(self.checkpoints.stop)
-        await (
-            self.writer.stop()
-        )  # last: the last connection to leave folds the log into the database
+        # Last: the last connection to leave folds the log into the database.
+        await self.writer.stop()
         self.lock.release()
 
 
