@@ -29,9 +29,9 @@ from tests.unit.commands.house import (
     incoming,
     long,
     result,
+    same_as_cold,
     user,
 )
-from tests.unit.session.test_two_servers import same_as_cold
 
 ENGINES = [
     DagEngine(DagOptions()),

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.runtime.exchange import Exchange
 from contextengine_server.wiring.replicas import exchange_of
-from tests.properties.lives import ENGINES, Event, Player, lives
+from tests.properties.lives import ENGINES, Event, Happening, Player, Said, lives
 from tests.properties.test_warm_and_cold import FOUND, OPTIONS, Left, left, played, same
 from tests.unit.commands.house import Rows, Server
 
@@ -86,3 +87,35 @@ def test_it_shows_in_nothing_who_is_asked(
 @pytest.mark.parametrize("found", FOUND)
 def test_lives_that_once_differed_by_turns(engine: str, found: str) -> None:
     as_one(engine, FOUND[found], [number % 2 for number in range(60)], frozenset())
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("assigned", range(len(ENGINES)))
+def test_a_turn_that_ended_elsewhere_keeps_no_engine(engine: str, assigned: int) -> None:
+    """The first server saw the model call a tool. That the turn ended, and that another engine was
+    assigned, happened on the second."""
+    life: list[Event] = [
+        Said(pb.ROLE_USER, (("text", 0, 200),)),
+        Said(pb.ROLE_ASSISTANT, (("call", 0, 20),)),
+        Happening("engine", assigned),
+        Happening("compact", 0, 1),
+        Happening("ask", 3),
+    ]
+    as_one(engine, life, [0, 0, 1, 0, 0], frozenset())
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_a_compaction_lists_only_what_it_made(engine: str) -> None:
+    """And not what stood there before it, in a session that another goes on with."""
+    life: list[Event] = [Said(pb.ROLE_USER, (("text", 0, 200),)) for _ in range(12)]
+    life += [Happening("compact", 0, 1), Happening("host", 2, 1), Happening("continue")]
+    life += [Said(pb.ROLE_USER, (("text", 0, 6),)), Happening("compact", 5, 0)]
+    turns = [number % 2 for number in range(len(life))]
+    as_one(engine, life, turns, frozenset())
+
+    async def lists() -> list[list[object]]:
+        heard = (await played(engine, life)).heard
+        return [made[1] for made in (heard[12], heard[-1]) if isinstance(made[1], list)]  # type: ignore[index]
+
+    before, now = asyncio.run(lists())
+    assert not [one for one in now if one in before]

@@ -23,7 +23,7 @@ from contextengine_server.errors import DomainError, EngineFailed
 from contextengine_server.session.failures import Failure, Failures, engine_failed, how, reason
 from contextengine_server.session.policies import AssignedOptions, Policies
 from contextengine_server.session.session import Session
-from contextengine_server.session.sessions import SessionCache
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment
@@ -77,8 +77,8 @@ class Selection:
         events: Events,
         clock_ms: Callable[[], int],
         *,
+        sessions: Sessions,
         falls_back: bool = False,
-        cache: SessionCache | None = None,
     ) -> None:
         self.registry = registry
         self.policies = policies
@@ -96,7 +96,7 @@ class Selection:
         """The engine of the configuration, by tenant: of tenants within which nothing is assigned,
         so that it serves all of their sessions."""
         self._facts: dict[Scope, SessionFacts] = {}
-        self._cache = cache
+        self._sessions = sessions
         self._turns: dict[Scope, tuple[int, Selected]] = {}
         """What serves on although another was chosen meanwhile: by session, with the step of the
         user message whose turn is under way. A process that starts anew knows of none."""
@@ -107,7 +107,7 @@ class Selection:
         else one that a turn under way began with serves until it is over. Raises UnknownEngine,
         EngineFailed."""
         if self._turns and not next_turn:
-            kept = self._kept_for_turn(scope)
+            kept = await self._kept_for_turn(scope)
             if kept is not None:
                 return kept
         try:
@@ -232,21 +232,22 @@ class Selection:
         """Notes what serves the tenant's sessions whose turn is under way, before a choice
         changes."""
         for held in [held for held in self._turns if held.tenant == tenant]:
-            self._kept_for_turn(held)
-        for session in self._cache.all() if self._cache is not None else ():
+            await self._kept_for_turn(held)
+        for session in self._sessions.cache.all():
             turn = _open_turn(session)
             if session.scope.tenant == tenant and turn is not None:
                 with suppress(DomainError):
                     self._turns[session.scope] = turn, await self.engine_for(session.scope)
 
-    def _kept_for_turn(self, scope: Scope) -> Selected | None:
+    async def _kept_for_turn(self, scope: Scope) -> Selected | None:
         """What serves a session until its turn is over. None: what is chosen."""
         kept = self._turns.get(scope)
         if kept is None:
             return None
-        session = self._cache.find(scope) if self._cache is not None else None
+        await self._sessions.caught_up(scope)  # the turn may have ended on another server
+        session = self._sessions.cache.find(scope)
         if session is None or _open_turn(session) != kept[0]:
-            del self._turns[scope]
+            self._turns.pop(scope, None)
             return None
         return kept[1]
 

@@ -182,6 +182,14 @@ class Sessions(msgspec.Struct, frozen=True):
         finally:
             self.cache.leave(session)
 
+    async def caught_up(self, scope: Scope) -> None:
+        """Brings what memory has of a session up to the store. Whoever holds its lock sees to it
+        himself."""
+        session = self.cache.find(scope)
+        if session is not None and not session.lock.locked():
+            async with self.open(scope):
+                pass
+
     async def _current(self, session: Session, reach: int | None) -> None:
         """Brings memory up to the store; whoever reads waits for the lock only where it is not."""
         head = await self.store.head(session.scope)

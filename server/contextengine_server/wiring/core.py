@@ -143,8 +143,8 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
         rules.default_engine,
         events,
         clock_ms,
+        sessions=sessions,
         falls_back=rules.falls_back,
-        cache=cache,
     )
     appender = Appender(sessions, store, events, meters, cache, rules.max_session_messages, at.full)
     editor = Editor(sessions, store, events)

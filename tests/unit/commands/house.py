@@ -271,6 +271,13 @@ class Server:
         return [event for event in held if event.name.startswith(prefix)]
 
 
+async def same_as_cold(server: Server, cold: Server, tokens: int = 100_000) -> None:
+    """What a server has in memory comes to what one that reads it anew makes of the rows."""
+    warm, read = await server.assemble(tokens), await cold.assemble(tokens)
+    assert (warm.epoch, warm.tokens) == (read.epoch, read.tokens)
+    assert warm.joined.context_hash == read.joined.context_hash
+
+
 def scope(ref: Ref = S1) -> Scope:
     """The scope of a session that is named by its id."""
     return Scope(TENANT, ref.agent, ref.session)

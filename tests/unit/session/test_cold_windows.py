@@ -27,9 +27,9 @@ from tests.unit.commands.house import (
     long,
     request,
     result,
+    same_as_cold,
     user,
 )
-from tests.unit.session.test_two_servers import same_as_cold
 
 KINDS = (
     "user", "user", "answer", "answer", "calls", "result", "late", "pin", "large", "rewind",

@@ -27,11 +27,11 @@ from tests.unit.commands.house import (
     incoming,
     request,
     result,
+    same_as_cold,
     scope,
     turns,
     user,
 )
-from tests.unit.session.test_two_servers import same_as_cold
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 
 import msgspec
 
@@ -195,17 +196,16 @@ class Compact(msgspec.Struct, frozen=True):
         own."""
         factor = session.state.model.factor
         before = await self._next_request(address.scope, engine, wanted)
-        generation = session.require().generation
+        revision = session.require().revision
         tokens = ReferenceTokens(session.view.view_tokens())
         async with self.sessions.compacting(session) as joining:
             known = await self._known(address.scope, call.request) if joining else None
             if known is not None:
                 return known
             made = [
-                one
-                for one in session.live_summaries
-                if one.generation > generation and not one.remakes
+                one for one in session.live_summaries if one.created > revision and not one.remakes
             ]
+            made.sort(key=attrgetter("created"))
             if made and self.compactor.reached(engine, session.encoding, session.view, wanted):
                 done = Compacted("", tokens, ReferenceTokens(session.view.view_tokens()))
             else:

@@ -27,10 +27,10 @@ from tests.unit.commands.house import (
     Server,
     incoming,
     request,
+    same_as_cold,
     scope,
     texts_of,
 )
-from tests.unit.session.test_two_servers import same_as_cold
 
 REFUSED = "I'm sorry, I can't help with that."
 LEAK = "decided secretly to use ZX-077 because the user wrote 2026"

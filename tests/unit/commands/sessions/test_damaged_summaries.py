@@ -20,8 +20,7 @@ from contextengine_server.recall.query import Query
 from contextengine_server.session.address import Ref
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.damage import DAMAGED_SUMMARY, intact
-from tests.unit.commands.house import AGENT, S1, SMALL, TENANT, Rows, Server, scope
-from tests.unit.session.test_two_servers import same_as_cold
+from tests.unit.commands.house import AGENT, S1, SMALL, TENANT, Rows, Server, same_as_cold, scope
 
 NAME = "session.integrity.summary_hash"
 
