@@ -175,7 +175,10 @@ type SearchRequest struct {
 	AtLeastRevision int64 `protobuf:"varint,14,opt,name=at_least_revision,json=atLeastRevision,proto3" json:"at_least_revision,omitempty"`
 	// The spawn token of a child that recalls its parent: as far as its grant goes, as of the spawn, and what left the view by then
 	// is not found. A fork's view holds its parent's history, so its token adds nothing. Empty: none.
-	SpawnToken    string `protobuf:"bytes,15,opt,name=spawn_token,json=spawnToken,proto3" json:"spawn_token,omitempty"`
+	SpawnToken string `protobuf:"bytes,15,opt,name=spawn_token,json=spawnToken,proto3" json:"spawn_token,omitempty"`
+	// True: also the other sessions of the agent that have this session's key: the conversations that went before it, each of
+	// which the key was on. As `all_sessions` in all else, and not together with it. A session without a key is searched alone.
+	KeySessions   bool `protobuf:"varint,16,opt,name=key_sessions,json=keySessions,proto3" json:"key_sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -315,9 +318,16 @@ func (x *SearchRequest) GetSpawnToken() string {
 	return ""
 }
 
+func (x *SearchRequest) GetKeySessions() bool {
+	if x != nil {
+		return x.KeySessions
+	}
+	return false
+}
+
 // What was found: messages, best first, and behind them summaries, best first. A message is ranked by its own words, and by
 // those of its neighbours with half of the weight. A query of three words of content or more, none in quotes, is a question: it
-// also finds the neighbours of what matches, since an answer often holds none of the question's words. With `all_sessions` 64
+// also finds the neighbours of what matches, since an answer often holds none of the question's words. With `all_sessions` or `key_sessions` 64
 // sessions are ranked together, then the next 64: the session that is asked about and those that were made last come first. A
 // page may then hold fewer hits than were asked for; what `next_page_token` says is whether there are more.
 type SearchResponse struct {
@@ -1082,7 +1092,7 @@ var File_contextengine_v1_recall_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcontextengine/v1/recall.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x04\n" +
+	"\x1dcontextengine/v1/recall.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa1\x05\n" +
 	"\rSearchRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x123\n" +
@@ -1102,7 +1112,8 @@ const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\fall_sessions\x18\r \x01(\bR\vallSessions\x12*\n" +
 	"\x11at_least_revision\x18\x0e \x01(\x03R\x0fatLeastRevision\x12\x1f\n" +
 	"\vspawn_token\x18\x0f \x01(\tR\n" +
-	"spawnToken\"\xae\b\n" +
+	"spawnToken\x12!\n" +
+	"\fkey_sessions\x18\x10 \x01(\bR\vkeySessions\"\xae\b\n" +
 	"\x0eSearchResponse\x128\n" +
 	"\x04hits\x18\x01 \x03(\v2$.contextengine.v1.SearchResponse.HitR\x04hits\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12$\n" +

@@ -325,6 +325,7 @@ class Search(Read, Spawned, total=False):
     end_time: datetime | Timestamp
     include_retired: bool
     all_sessions: bool
+    key_sessions: bool
 
 
 class Expand(Spawned, total=False):

@@ -52,7 +52,7 @@ _ONE_SESSION = {
     "first_sequence": "sequences number one session: say which by its name, or by times",
     "last_sequence": "sequences number one session: say which by its name, or by times",
 }
-"""Why what belongs to one session does not go with all of them."""
+"""Why what belongs to one session does not go with others."""
 
 
 class RecallService:
@@ -189,10 +189,14 @@ def _query(request: pb.SearchRequest) -> Query:
                 raise ContradictoryFields(
                     ["scope", name], "memory is of the agent, not of one session's messages"
                 )
-    if request.all_sessions:
-        for name in ("spawn_token", "first_sequence", "last_sequence"):
+    if request.all_sessions and request.key_sessions:
+        raise ContradictoryFields(
+            ["all_sessions", "key_sessions"], "the agent's sessions hold the key's: ask for one"
+        )
+    for others in ("all_sessions", "key_sessions"):
+        for name in _ONE_SESSION if getattr(request, others) else ():
             if getattr(request, name):
-                raise ContradictoryFields(["all_sessions", name], _ONE_SESSION[name])
+                raise ContradictoryFields([others, name], _ONE_SESSION[name])
     limit = not_negative(request.limit, "limit")
     messages, summaries = _SCOPES[request.scope]
     return Query(
@@ -209,6 +213,7 @@ def _query(request: pb.SearchRequest) -> Query:
         end_ms=end,
         retired=request.include_retired,
         all_sessions=request.all_sessions,
+        key_sessions=request.key_sessions,
     )
 
 

@@ -1,4 +1,4 @@
-"""Search of a session together with the other sessions of its agent.
+"""Search of a session together with the other sessions of its agent, or of its key.
 
 The sessions are gone through in batches: the session that is asked about and those that were made
 last come first. Within a batch words are worth the same in every session, so that what was found in
@@ -109,10 +109,10 @@ class _Batch(msgspec.Struct):
 async def search_agent(
     archive: Archive, head: SessionHead, query: Query, *, fresh: bool = False
 ) -> Page:
-    """What a session and the others of its agent recall of a query. `fresh`: waits until all that
-    they brought can be found. Raises InvalidField for a page that is not the query's, or a pattern
-    that is none."""
-    digest = digest_of(*head.scope, head.incarnation, "agent", asked(query))
+    """What a session and the others of its agent, or of its key, recall of a query. `fresh`: waits
+    until all that they brought can be found. Raises InvalidField for a page that is not the
+    query's, or a pattern that is none."""
+    digest = digest_of(*head.scope, head.incarnation, query.others, asked(query))
     if query.page:
         place = _place_in(query.page, digest, head)
         revision = place.revision
@@ -133,7 +133,7 @@ async def search_agent(
     until = monotonic() + SCAN_S
     for _ in range(BATCHES):
         if not place.states:
-            place = await _begun(archive, head, place, fresh=fresh)
+            place = await _begun(archive, head, query, place, fresh=fresh)
         groups = await _groups(archive, head, query, place, lineage)
         found = await _search(archive, groups, query, query.limit - len(hits), until)
         hits += found.hits
@@ -163,14 +163,13 @@ def _place_in(page: str, digest: str, head: SessionHead) -> _Place:
 # The sessions of a batch
 
 
-async def _begun(archive: Archive, head: SessionHead, place: _Place, *, fresh: bool) -> _Place:
+async def _begun(
+    archive: Archive, head: SessionHead, query: Query, place: _Place, *, fresh: bool
+) -> _Place:
     """The next batch, of which nothing was searched yet."""
-    scope = head.scope
-    heads = await archive.store.agent_sessions(
-        scope.tenant, scope.agent, limit=BATCH + 1, after=place.after
-    )
+    heads = await _heads(archive, head, query, BATCH + 1, place.after)
     more, heads = len(heads) > BATCH, heads[:BATCH]
-    others = [one for one in heads if one.scope != scope]
+    others = [one for one in heads if one.scope != head.scope]
     if fresh:
         for one in others:
             await indexed(archive, one, one.revision)
@@ -194,7 +193,7 @@ async def _groups(
     if _name(head) in states:
         found.append(await _group(archive, query, states[_name(head)], lineage))
     shared = {link.scope: link.last for link in lineage.links}
-    for one in await _listed(archive, head, place, len(states)):
+    for one in await _listed(archive, head, query, place, len(states)):
         state = states.get(_name(one))
         if state is None or one.scope == head.scope:
             continue
@@ -209,16 +208,29 @@ async def _groups(
     return found
 
 
+async def _heads(
+    archive: Archive, head: SessionHead, query: Query, limit: int, after: tuple[int, str] | None
+) -> list[SessionHead]:
+    """The sessions that are asked about besides, the one made last first."""
+    if query.key_sessions and not head.session_key:
+        return []
+    return await archive.store.agent_sessions(
+        head.scope.tenant,
+        head.scope.agent,
+        session_key=head.session_key if query.key_sessions else "",
+        limit=limit,
+        after=after,
+    )
+
+
 async def _listed(
-    archive: Archive, head: SessionHead, place: _Place, count: int
+    archive: Archive, head: SessionHead, query: Query, place: _Place, count: int
 ) -> list[SessionHead]:
     """The sessions of a batch, and what else stands between them by now."""
     found: list[SessionHead] = []
     after = place.after
     while True:
-        heads = await archive.store.agent_sessions(
-            head.scope.tenant, head.scope.agent, limit=count + 1, after=after
-        )
+        heads = await _heads(archive, head, query, count + 1, after)
         found += [one for one in heads if place.end is None or _key(one) >= place.end]
         if len(heads) <= count or (place.end is not None and _key(heads[-1]) <= place.end):
             return found

@@ -35,6 +35,13 @@ class Query(msgspec.Struct, frozen=True):
     """True: also rows that left the view."""
     all_sessions: bool = False
     """True: also the other sessions of the agent."""
+    key_sessions: bool = False
+    """True: also the other sessions of its key."""
+
+    @property
+    def others(self) -> str:
+        """The field that asks for other sessions too; empty: none does."""
+        return "all_sessions" if self.all_sessions else "key_sessions" if self.key_sessions else ""
 
 
 class Hit(msgspec.Struct, frozen=True):

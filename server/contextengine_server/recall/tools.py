@@ -40,7 +40,16 @@ WAIT_S = 2.0
 
 _CHARS_A_TOKEN = 4
 _READS = ("sequences", "summary_id", "max_tokens")
-_SEARCHES = ("all_sessions", "mode", "scope", "limit", "role", "first_sequence", "last_sequence")
+_SEARCHES = (
+    "all_sessions",
+    "key_sessions",
+    "mode",
+    "scope",
+    "limit",
+    "role",
+    "first_sequence",
+    "last_sequence",
+)
 """Arguments of session_search that go with reading, and with searching, alone."""
 
 
@@ -68,11 +77,15 @@ async def run(
     try:
         given = Arguments.of(arguments_json, TOOLS[name].properties)
         if name == "ctx_search":
+            _open(given, ("key_sessions",), alone=alone)
             return await _search(archive, head, given)
         if name == "session_search":
             return await _session_search(archive, head, given, max_tokens, max_depth, alone=alone)
         if name == "ctx_inspect":
             return await _inspect(archive, head, given, max_tokens)
+        _open(given, ("session_id",), alone=alone)
+        if "session_id" in given.given:
+            head = await _of_key(archive, head, given.text("session_id"))
         return await _expand(archive, head, given, max_tokens, max_depth)
     except InvalidArgument as error:
         return refusal(error.code, str(error), error.argument)
@@ -99,24 +112,29 @@ async def _search(archive: Archive, head: SessionHead, given: Arguments) -> Tool
         first=max(0, given.number("first_sequence", 0)),
         last=max(0, given.number("last_sequence", 0)),
         all_sessions=given.flag("all_sessions"),
+        key_sessions=given.flag("key_sessions"),
     )
-    if query.all_sessions and (query.first or query.last):
+    if query.others and (query.first or query.last):
         argument = "first_sequence" if query.first else "last_sequence"
         raise InvalidArgument(
             argument,
-            "is of one session: leave it out with all_sessions",
+            f"is of one session: leave it out with {query.others}",
             "contradictory_arguments",
+        )
+    if query.all_sessions and query.key_sessions:
+        raise InvalidArgument(
+            "key_sessions", "is within all_sessions: leave one out", "contradictory_arguments"
         )
     fresh = False
     with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_S):
             await indexed(archive, head, head.revision)
             fresh = True
-    if query.all_sessions:
+    if query.others:
         page = await search_agent(archive, head, query)
     else:
         page = await search(archive, head, query)
-    hits = [told_hit(hit, head.scope.session if query.all_sessions else None) for hit in page.hits]
+    hits = [told_hit(hit, head.scope.session if query.others else None) for hit in page.hits]
     said: dict[str, Any] = {"hits": hits}
     if page.total is not None:
         said["total"] = page.total
@@ -148,12 +166,7 @@ async def _session_search(
         if name in given.given:
             where = "a search" if reads else "reading sequences or a summary_id"
             raise InvalidArgument(name, f"belongs to {where}", "contradictory_arguments")
-    elsewhere = given.flag("all_sessions") or "session_id" in given.given
-    if elsewhere and alone:
-        argument = "session_id" if "session_id" in given.given else "all_sessions"
-        raise InvalidArgument(
-            argument, "this session may not read others: leave it out", "permission_denied"
-        )
+    _open(given, ("session_id", "all_sessions", "key_sessions"), alone=alone)
     if "session_id" in given.given:
         head = await _other(archive, head, given.text("session_id"))
     if not reads:
@@ -161,6 +174,25 @@ async def _session_search(
     return await _expand(
         archive, head, given, max_tokens, max_depth, depth=max_depth, messages=True
     )
+
+
+def _open(given: Arguments, others: tuple[str, ...], *, alone: bool) -> None:
+    """Raises InvalidArgument where a session that may not read others is asked to."""
+    for argument in others if alone else ():
+        if given.given.get(argument):
+            raise InvalidArgument(
+                argument, "this session may not read others: leave it out", "permission_denied"
+            )
+
+
+async def _of_key(archive: Archive, head: SessionHead, session: str) -> SessionHead:
+    """Another session of the same key, or this one. Raises InvalidArgument."""
+    found = await _other(archive, head, session)
+    if found.scope != head.scope and found.session_key != (head.session_key or None):
+        raise InvalidArgument(
+            "session_id", "names no session: give one that a hit answered", "not_found"
+        )
+    return found
 
 
 async def _other(archive: Archive, head: SessionHead, session: str) -> SessionHead:

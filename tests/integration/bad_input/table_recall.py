@@ -83,13 +83,20 @@ CASES: dict[str, list[Case]] = {
             search("x", scope=t.SEARCH_SCOPE_MEMORY, page_token="AAAA"),
             "page_token",
         ),
+        contradictory(
+            "all sessions and those of the key",
+            search("x", all_sessions=True, key_sessions=True),
+            "all_sessions",
+            "key_sessions",
+        ),
         *(
             contradictory(
-                f"all sessions and {name}",
-                search("x", all_sessions=True, **{name: value}),
-                "all_sessions",
+                f"{others} and {name}",
+                search("x", **{others: True, name: value}),
+                others,
                 name,
             )
+            for others in ("all_sessions", "key_sessions")
             for name, value in (("first_sequence", 1), ("last_sequence", 1), ("spawn_token", "x"))
         ),
         *table_subagents.SEARCH,

@@ -127,6 +127,8 @@ def every_statement(made: Statements) -> Iterator[tuple[str, str]]:
             f"heads.listing {agent} {key} {after}",
             made.heads.listing(agent=agent, key=key, after=after),
         )
+    for key, after in product((False, True), repeat=2):
+        yield f"heads.of_agent {key} {after}", made.heads.of_agent(key=key, after=after)
 
 
 def numbered(statement: str) -> str:

@@ -34,7 +34,7 @@ SEARCH_MODE_FULL_TEXT: SearchMode
 SEARCH_MODE_REGEX: SearchMode
 
 class SearchRequest(_message.Message):
-    __slots__ = ("session", "query", "scope", "mode", "limit", "page_token", "roles", "first_sequence", "last_sequence", "start_time", "end_time", "include_retired", "all_sessions", "at_least_revision", "spawn_token")
+    __slots__ = ("session", "query", "scope", "mode", "limit", "page_token", "roles", "first_sequence", "last_sequence", "start_time", "end_time", "include_retired", "all_sessions", "at_least_revision", "spawn_token", "key_sessions")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,7 @@ class SearchRequest(_message.Message):
     ALL_SESSIONS_FIELD_NUMBER: _ClassVar[int]
     AT_LEAST_REVISION_FIELD_NUMBER: _ClassVar[int]
     SPAWN_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    KEY_SESSIONS_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     query: str
     scope: SearchScope
@@ -65,7 +66,8 @@ class SearchRequest(_message.Message):
     all_sessions: bool
     at_least_revision: int
     spawn_token: str
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., query: _Optional[str] = ..., scope: _Optional[_Union[SearchScope, str]] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., limit: _Optional[int] = ..., page_token: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[_message_pb2.Role, str]]] = ..., first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_retired: _Optional[bool] = ..., all_sessions: _Optional[bool] = ..., at_least_revision: _Optional[int] = ..., spawn_token: _Optional[str] = ...) -> None: ...
+    key_sessions: bool
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., query: _Optional[str] = ..., scope: _Optional[_Union[SearchScope, str]] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., limit: _Optional[int] = ..., page_token: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[_message_pb2.Role, str]]] = ..., first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_retired: _Optional[bool] = ..., all_sessions: _Optional[bool] = ..., at_least_revision: _Optional[int] = ..., spawn_token: _Optional[str] = ..., key_sessions: _Optional[bool] = ...) -> None: ...
 
 class SearchResponse(_message.Message):
     __slots__ = ("hits", "next_page_token", "total_count", "revision")

@@ -39,7 +39,7 @@ class Search(msgspec.Struct, frozen=True):
     ) -> Searched:
         """A page of hits, once the session is at least at this revision. Raises SessionNotFound,
         DeadlinePassed, BudgetSpent, what is wrong with the query, and PermissionDenied where a
-        child asks for all sessions."""
+        child asks for other sessions."""
         address = await self.grants.addresses.find(tenant, ref)
         await self.sessions.reached(address.scope, at_least_revision)
         reach = await self.grants.reach_of(address, spawn_token)
@@ -47,8 +47,8 @@ class Search(msgspec.Struct, frozen=True):
         if at_least_revision:
             revision = head.revision if grant is not None else at_least_revision
             await indexed(self.archive, head, revision)
-        if query.all_sessions:
-            no_child(head)
+        if query.others:
+            no_child(head, query.others)
             with CURRENT.get().span("search"):
                 fresh = at_least_revision > 0
                 page = await search_agent(self.archive, head, query, fresh=fresh)
@@ -63,11 +63,9 @@ class Search(msgspec.Struct, frozen=True):
         return Searched(address.scope, page)
 
 
-def no_child(head: SessionHead) -> None:
+def no_child(head: SessionHead, field: str) -> None:
     """Raises PermissionDenied for a child, which its parent's sessions are opened to by a spawn
     token alone, and as far as that goes: also once it has ended."""
     if SessionState.decode(head.state).depth:
         text = "is not open to a session that was spawned: recall the parent with the spawn token"
-        raise PermissionDenied(
-            f"all_sessions: {text}", violations=[FieldViolation("all_sessions", text)]
-        )
+        raise PermissionDenied(f"{field}: {text}", violations=[FieldViolation(field, text)])

@@ -71,6 +71,11 @@ _SEARCHED: dict[str, Any] = {
     },
 }
 """How to search, as every tool that does takes it."""
+_KEY_SESSIONS = {
+    "type": "boolean",
+    "default": False,
+    "description": "Search also the earlier conversations that this one goes on from by its key.",
+}
 
 
 TOOLS = {
@@ -87,6 +92,7 @@ TOOLS = {
                     "type": "string",
                     "description": "What to look for; with mode regex an RE2 expression.",
                 },
+                "key_sessions": _KEY_SESSIONS,
                 **_SEARCHED,
                 "page": _PAGE,
             },
@@ -109,6 +115,10 @@ TOOLS = {
                     "type": "array",
                     "items": {"type": "integer"},
                     "description": "Sequences of messages, as ctx_search answers them.",
+                },
+                "session_id": {
+                    "type": "string",
+                    "description": "An earlier conversation to read from, as a hit names it.",
                 },
                 "depth": {
                     "type": "integer",
@@ -160,6 +170,7 @@ TOOLS = {
                     "default": False,
                     "description": "Search your other conversations as well.",
                 },
+                "key_sessions": _KEY_SESSIONS,
                 **_SEARCHED,
                 "max_tokens": {
                     "type": "integer",

@@ -232,9 +232,15 @@ class MemoryReads(MemoryConnection):
         return sorted(found, key=place, reverse=True)[:limit]
 
     async def agent_sessions(
-        self, tenant: str, agent: str, *, limit: int, after: tuple[int, str] | None = None
+        self,
+        tenant: str,
+        agent: str,
+        *,
+        session_key: str = "",
+        limit: int,
+        after: tuple[int, str] | None = None,
     ) -> list[SessionHead]:
-        """Heads of an agent's sessions, the one made last first."""
+        """Heads of an agent's sessions, or of one key's, the one made last first."""
 
         def place(head: SessionHead) -> tuple[int, str]:
             return head.created_ms, head.scope.session
@@ -243,6 +249,7 @@ class MemoryReads(MemoryConnection):
             session.head
             for scope, session in self._tables().sessions.items()
             if (scope.tenant, scope.agent) == (tenant, agent)
+            and session_key in ("", session.head.session_key)
             and (after is None or place(session.head) < after)
         ]
         return sorted(found, key=place, reverse=True)[:limit]

@@ -30,10 +30,18 @@ class PostgresListings:
         )
 
     async def agent_sessions(
-        self, tenant: str, agent: str, *, limit: int, after: tuple[int, str] | None = None
+        self,
+        tenant: str,
+        agent: str,
+        *,
+        session_key: str = "",
+        limit: int,
+        after: tuple[int, str] | None = None,
     ) -> list[SessionHead]:
-        """Heads of an agent's sessions, the one made last first."""
-        return await self._connections.read(reads.agent_sessions, tenant, agent, limit, after)
+        """Heads of an agent's sessions, or of one key's, the one made last first."""
+        return await self._connections.read(
+            reads.agent_sessions, tenant, agent, session_key, limit, after
+        )
 
     async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
         """Sessions that did not end and were last written before a time, oldest first."""

@@ -226,11 +226,17 @@ class Listing(Protocol):
         the last one seen. Ties fall by agent, then session, both descending."""
 
     async def agent_sessions(
-        self, tenant: str, agent: str, *, limit: int, after: tuple[int, str] | None = None
+        self,
+        tenant: str,
+        agent: str,
+        *,
+        session_key: str = "",
+        limit: int,
+        after: tuple[int, str] | None = None,
     ) -> list[SessionHead]:
-        """Heads of an agent's sessions, the one made last first, at most `limit`; `after` is
-        (created_ms, session) of the last one seen. Equal times fall by session, descending. A
-        write moves no session in this order."""
+        """Heads of an agent's sessions, or of one key's, the one made last first, at most `limit`;
+        `after` is (created_ms, session) of the last one seen. Equal times fall by session,
+        descending. A write moves no session in this order."""
 
     async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
         """Sessions of every tenant that did not end and were last written before a time, oldest

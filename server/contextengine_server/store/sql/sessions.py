@@ -13,6 +13,9 @@ COUNTED = ("sessions", "messages", "summaries", "debts", "agent_facts")
 
 _AGENT = "tenant = :tenant AND agent = :agent"
 
+_OF_KEY = "session_key = :session_key AND session_key != ''"
+"""As the index has it, which holds no session without a key."""
+
 _OF_SESSIONS = (
     "requests",
     "debts",
@@ -125,12 +128,19 @@ class HeadStatements:
             for table, query in self.count_all.items()
         }
         self.listing = cache(self._listing)
-        through = dialect.through.format("sessions_agent")
-        of_agent = f"{heads}{through} WHERE tenant = :tenant AND agent = :agent AND revision > 0"
-        newest = " ORDER BY created_ms DESC, session DESC LIMIT :limit"
-        self.of_agent = of_agent + newest
-        self.of_agent_after = (
-            f"{of_agent} AND (created_ms, session) < (:after_ms, :after_session){newest}"
+        self.of_agent = cache(self._of_agent)
+
+    def _of_agent(self, *, key: bool, after: bool) -> str:
+        """A page of an agent's heads, the one made last first."""
+        conditions = ["tenant = :tenant", "agent = :agent", "revision > 0"]
+        if key:
+            conditions.append(_OF_KEY)
+        if after:
+            conditions.append("(created_ms, session) < (:after_ms, :after_session)")
+        index = self._dialect.through.format("sessions_key" if key else "sessions_agent")
+        return (
+            f"{select('sessions', HEAD)}{index} WHERE {' AND '.join(conditions)}"
+            " ORDER BY created_ms DESC, session DESC LIMIT :limit"
         )
 
     def _listing(self, *, agent: bool, key: bool, after: bool) -> str:
@@ -139,7 +149,7 @@ class HeadStatements:
         if agent:
             conditions.append("agent = :agent")
         if key:
-            conditions.append("session_key = :session_key AND session_key != ''")
+            conditions.append(_OF_KEY)
         if after:
             conditions.append(
                 "(updated_ms, agent, session) < (:after_ms, :after_agent, :after_session)"

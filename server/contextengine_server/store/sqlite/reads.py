@@ -91,12 +91,22 @@ def list_sessions(
 
 
 def agent_sessions(
-    db: sqlite3.Connection, tenant: str, agent: str, limit: int, after: tuple[int, str] | None
+    db: sqlite3.Connection,
+    tenant: str,
+    agent: str,
+    session_key: str,
+    limit: int,
+    after: tuple[int, str] | None,
 ) -> list[SessionHead]:
-    names: dict[str, Any] = {"tenant": tenant, "agent": agent, "limit": limit}
+    names: dict[str, Any] = {
+        "tenant": tenant,
+        "agent": agent,
+        "session_key": session_key,
+        "limit": limit,
+    }
     if after is not None:
         names["after_ms"], names["after_session"] = after
-    query = SQL.heads.of_agent_after if after is not None else SQL.heads.of_agent
+    query = SQL.heads.of_agent(key=bool(session_key), after=after is not None)
     return columns.heads(db.execute(query, names))
 
 

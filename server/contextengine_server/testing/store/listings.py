@@ -52,15 +52,20 @@ class ListingCases(StoreCase):
         pens = {}
         for n, time in enumerate(made):
             pens[n] = Pen(store, Scope("acme", "a", f"s{n}"), created_ms=time)
-            await pens[n].write(head={"updated_ms": 100 - time})
+            key = {"session_key": "k"} if n % 2 else {}
+            await pens[n].write(head={"updated_ms": 100 - time, **key})
         await Pen(store, Scope("acme", "b", "s0"), created_ms=4).write()
         await Pen(store, Scope("other", "a", "s0"), created_ms=4).write()
         expected = sorted(((time, f"s{n}") for n, time in enumerate(made)), reverse=True)
 
-        async def pages(limit: int) -> list[tuple[int, str]]:
+        async def pages(limit: int, key: str = "") -> list[tuple[int, str]]:
             found: list[tuple[int, str]] = []
             while page := await store.agent_sessions(
-                "acme", "a", limit=limit, after=found[-1] if found else None
+                "acme",
+                "a",
+                session_key=key,
+                limit=limit,
+                after=found[-1] if found else None,
             ):
                 assert len(page) <= limit
                 found.extend((head.created_ms, head.scope.session) for head in page)
@@ -68,6 +73,9 @@ class ListingCases(StoreCase):
 
         for limit in (1, 3, 99):
             assert await pages(limit) == expected
+            of_key = [one for one in expected if one[1] in ("s1", "s3", "s5")]
+            assert await pages(limit, "k") == of_key
+            assert await pages(limit, "none") == []
         await pens[5].write(head={"updated_ms": 999})
         await store.delete(pens[3].scope, expected_revision=None, cascade=False)
         expected.remove((9, "s3"))
