@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,6 +14,9 @@ from contextengine_server.store.cached_heads import LEAST_HEADS, CachedHeads
 from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.schemas import SchemaPlan
+
+if TYPE_CHECKING:
+    from contextengine_server.store.transfer.side import Source, Target
 
 
 class Readiness(Enum):
@@ -85,6 +90,16 @@ class StoreKind(ABC):
         """What in the database is not as this program needs it: tables, columns and indexes, each
         fault in words. Changes nothing. Raises StoreRefused, also where there is no database."""
         raise StoreRefused(f"{self.urls}: such a store has no schema")
+
+    def copied_from(self, url: str) -> AbstractAsyncContextManager[Source]:
+        """The database as it is at one moment, while servers write to it, for a copy into a store
+        of any kind. It must have the present schema. Raises StoreRefused."""
+        raise StoreRefused(f"{self.urls}: such a store cannot be copied")
+
+    def copied_into(self, url: str) -> AbstractAsyncContextManager[Target]:
+        """The database, which no server has open, for a copy of a store of any kind. It must have
+        the present schema. Raises StoreRefused."""
+        raise StoreRefused(f"{self.urls}: nothing can be copied into such a store")
 
     async def back_up(self, url: str, target: Path) -> dict[str, int]:
         """Copies the database into a file, as it is at one moment, while servers write to it; what

@@ -13,6 +13,7 @@ from contextengine_server.cli.application.operations import operations_app
 from contextengine_server.cli.application.quotas import quotas_app
 from contextengine_server.cli.application.sessions import erasure_app, sessions_app
 from contextengine_server.cli.application.settings import config_app, token_app
+from contextengine_server.cli.application.store import store_app
 from contextengine_server.cli.plugins.application import plugins_app
 
 __all__ = ["app"]
@@ -34,5 +35,6 @@ app.add_typer(engines_app, name="engines")
 app.add_typer(quotas_app, name="quotas")
 app.add_typer(migrate_app, name="migrate")
 app.add_typer(plugins_app, name="plugins")
+app.add_typer(store_app, name="store")
 app.add_typer(config_app, name="config")
 app.add_typer(token_app, name="token")

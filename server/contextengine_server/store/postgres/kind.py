@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ from .migrations import HEAD
 
 if TYPE_CHECKING:
     from asyncpg import Connection
+
+    from contextengine_server.store.transfer.side import Source, Target
 
 _EXTRA = "pip install 'contextengine-server[postgres]'"
 
@@ -98,6 +100,18 @@ class PostgresKind(StoreKind):
                     " and rolled back. GRANT CREATE ON DATABASE to this user, or verify as its"
                     " owner"
                 ) from None
+
+    def copied_from(self, url: str) -> AbstractAsyncContextManager[Source]:
+        """See StoreKind."""
+        from .copies import side
+
+        return side.source(url)
+
+    def copied_into(self, url: str) -> AbstractAsyncContextManager[Target]:
+        """See StoreKind."""
+        from .copies import side
+
+        return side.target(url)
 
     def store(self, url: str) -> Store:
         """The store, not yet open."""

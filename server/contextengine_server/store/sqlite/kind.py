@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -21,6 +21,9 @@ from contextengine_server.store.sql.migrations import HEAD, REVISIONS
 from . import database, schemas
 from .copies import back_up, restore
 from .store import SqliteStore
+
+if TYPE_CHECKING:
+    from contextengine_server.store.transfer.side import Source, Target
 
 T = TypeVar("T")
 
@@ -66,6 +69,18 @@ class SqliteKind(StoreKind):
         if not path.exists():
             raise StoreRefused(f"no database at {path}")
         return await asyncio.to_thread(_known, path, _faults)
+
+    def copied_from(self, url: str) -> AbstractAsyncContextManager[Source]:
+        """See StoreKind."""
+        from .copies import side
+
+        return side.source(_path(url).absolute())
+
+    def copied_into(self, url: str) -> AbstractAsyncContextManager[Target]:
+        """See StoreKind."""
+        from .copies import side
+
+        return side.target(_path(url).absolute())
 
     async def back_up(self, url: str, target: Path) -> dict[str, int]:
         """See StoreKind; counts sessions, messages and bytes."""

@@ -1,0 +1,1 @@
+"""Copying into and out of a database of PostgreSQL."""
