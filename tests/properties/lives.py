@@ -210,10 +210,11 @@ class Player:
         budget, known = BUDGETS[first % len(BUDGETS)], self.held if second % 2 else (b"", "")
         explained = second == 7
         assembly = await self.server.assemble(budget, self.refs[-1], whole=explained)
-        reply, _ = replies.encode(assembly, *known)
+        parts, _ = replies.encode(assembly, *known)
+        reply = b"".join(parts)
         reply += at_once(replies.explained(assembly)) if explained else b""
         self.held = assembly.joined.context_hash, assembly.epoch
-        whole, _ = replies.encode(assembly, b"", "")
+        whole = b"".join(replies.encode(assembly, b"", "")[0])
         self.listed = [item.message for item in AssembleResponse.FromString(whole).items]
         return reply
 
@@ -225,7 +226,7 @@ class Player:
         assembly = await self.server.assemble(
             BUDGETS[second % len(BUDGETS)], self.refs[-1], live=live, store_new=second % 2 == 0
         )
-        return replies.encode(assembly, b"", "")[0]
+        return b"".join(replies.encode(assembly, b"", "")[0])
 
 
 def _told(done: CompactDone) -> object:

@@ -323,8 +323,8 @@ class AssembleWriter(msgspec.Struct, frozen=True):
     projector: Projector
     projects: bool
 
-    def write(self, assembly: Assembly) -> tuple[bytes, int]:
-        """The reply without its projection, and how many tokens the caller holds."""
+    def write(self, assembly: Assembly) -> tuple[list[bytes], int]:
+        """The reply without its projection, in parts, and how many tokens the caller holds."""
         request, trace = self.request, self.trace
         with trace.span("reply") if trace.sampled else nullcontext(trace) as span:
             reply, reused = replies.encode(
@@ -335,7 +335,7 @@ class AssembleWriter(msgspec.Struct, frozen=True):
             if span.sampled:
                 outcome = assemble_pb2.AssembleResponse.Outcome.Name(assembly.outcome)
                 span.set("contextengine.outcome", outcome)
-                span.set("contextengine.reply.bytes", len(reply))
+                span.set("contextengine.reply.bytes", sum(map(len, reply)))
                 span.set("contextengine.reply.items", assembly.joined.total)
                 span.set("contextengine.reply.tokens", assembly.tokens)
                 span.set("contextengine.reply.reused_tokens", reused)

@@ -97,9 +97,9 @@ def encode(
     assembly: Assembly,
     known_hash: bytes,
     known_epoch: str,
-) -> tuple[bytes, int]:
-    """The reply, encoded: the fields, then the frames of the items that the caller does not hold.
-    With it, the tokens that the caller holds."""
+) -> tuple[list[bytes], int]:
+    """The parts of the reply, encoded: the fields, then the frames of the items that the caller
+    does not hold. With them, the tokens that the caller holds."""
     joined = assembly.joined
     known = joined.length_of(known_hash) if known_hash else None
     reused = known or 0
@@ -138,9 +138,7 @@ def encode(
     )
     if assembly.outcome == OVER_BUDGET:
         reply.biggest.extend(biggest(assembly))
-    # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in
-    # twice.
-    return b"".join((reply.SerializeToString(), *joined.after(reused))), reply.cache.reused_tokens
+    return [reply.SerializeToString(), *joined.after(reused)], reply.cache.reused_tokens
 
 
 def explained(assembly: Assembly) -> Work[bytes]:

@@ -25,9 +25,23 @@ from contextengine_server.context.plan import (
     shown_at,
 )
 from contextengine_server.context.view import View
+from contextengine_server.context.work import Work
 
 MAX_PREFIXES = 4
 """Epochs of a session that are kept at a time: models or budgets that take turns."""
+
+JOINED_AT_ONCE = 2_000
+"""Items that go into a prefix in one turn of an event loop, where it may be had in more: about 1 µs
+each."""
+
+
+class Unjoined(Exception):
+    """A list has more items that no prefix holds than may be joined at once. `work` has the prefix
+    hold most of them; it ends before, and is to be asked for again, where the view changes."""
+
+    def __init__(self, work: Work[None]) -> None:
+        super().__init__("more than may be joined at once")
+        self.work = work
 
 
 SEED = b"contextengine"
@@ -56,6 +70,8 @@ class Prefix:
     """Each link's n."""
     next_step: int = -1
     """The step that the last range goes on with; -1: nothing is joined yet."""
+    joined: bool = False
+    """True once it began a list."""
 
     def add(self, slots: Sequence[Slot]) -> None:
         """Goes on with more items."""
@@ -136,23 +152,31 @@ class PrefixCache:
         """Bytes held besides the frames themselves, about."""
         return sum(250 * len(prefix.frames) for prefix in self._prefixes.values())
 
-    def join(self, epoch: str, plan: Plan, view: View, listed: Sequence[Listed] = ()) -> JoinedList:
+    def join(
+        self,
+        epoch: str,
+        plan: Plan,
+        view: View,
+        listed: Sequence[Listed] = (),
+        most: int = 0,
+    ) -> JoinedList:
         """The list of a plan, going on from what was joined for its epoch. `listed`: its segments
-        with what is laid between them; none: nothing is."""
+        with what is laid between them; none: nothing is. Raises Unjoined where more than `most`
+        items would go into the prefix; 0: as many as there are."""
         prefix = self._prefixes.get(epoch)
-        begun = prefix is None
         if prefix is None:
             prefix = self._prefixes[epoch] = Prefix()
             if len(self._prefixes) > MAX_PREFIXES:
                 self._prefixes.popitem(last=False)
         else:
             self._prefixes.move_to_end(epoch)
-        segments: Sequence[Listed] = listed or plan.segments
+        begun, segments = not prefix.joined, listed or plan.segments
         newest = view.base + len(view.atoms) - 1
         last = segments[-1] if segments else None
         if last is None or isinstance(last, (Summarized, Beside)) or last.last != newest:
             # A list that does not end with the newest steps is joined from nothing.
             slots = [slot for segment in segments for slot in segment_slots(segment, view)]
+            prefix.joined = True
             return Prefix().followed(slots, begun)
         settled: list[Slot] = []
         following: list[Slot] = []
@@ -170,10 +194,48 @@ class PrefixCache:
                     following = slots
                 else:
                     settled += slots
+            if 0 < most < len(settled):
+                raise Unjoined(self._joining(epoch, prefix, segments, view))
         if settled:
             prefix.add(settled)
-        prefix.next_step = max(prefix.next_step, newest)
+        prefix.next_step, prefix.joined = max(prefix.next_step, newest), True
         return prefix.followed(following, begun)
+
+    def _joining(
+        self, epoch: str, prefix: Prefix, segments: Sequence[Listed], view: View
+    ) -> Work[None]:
+        """Has the prefix hold the last of these segments, and all before them, but for the newest
+        step. Ends where the view or the prefix is not as it left it."""
+        revision, newest = view.revision, view.base + len(view.atoms) - 1
+        rest = _behind(segments, prefix.next_step)
+        # A prefix goes on with a step: where it stops, only ranges of steps may follow.
+        last = max(
+            (at for at, one in enumerate(rest) if isinstance(one, (Summarized, Beside))), default=-1
+        )
+        settled: list[Slot] = []
+        at = prefix.next_step
+        for index, segment in enumerate(rest):
+            if isinstance(segment, Summarized):
+                settled.append(segment.summary.slot)
+                continue
+            if isinstance(segment, Beside):
+                settled.append(segment.slot)
+                continue
+            for step in range(max(segment.first, prefix.next_step), min(segment.last + 1, newest)):
+                atom = view.atoms[step - view.base] if step >= view.base else view.anchors[step]
+                settled += atom.slots if isinstance(segment, Keep) else shown_at(segment, atom)
+                if index > last and len(settled) >= _TOGETHER:
+                    prefix.add(settled)
+                    at = prefix.next_step = step + 1
+                    settled = []
+                    yield
+                    same = self._prefixes.get(epoch) is prefix and prefix.next_step == at
+                    if not same or view.revision != revision:
+                        return
+
+
+_TOGETHER = 256
+"""Items that go into a prefix between two stops."""
 
 
 def _behind(segments: Sequence[Listed], step: int) -> Sequence[Listed]:

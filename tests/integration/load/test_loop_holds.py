@@ -84,7 +84,12 @@ async def emptied(house: House, session: t.SessionRef) -> None:
     await house.client.reset_session(session, timeout=PATIENCE_S)
 
 
+async def shown_whole(house: House, session: t.SessionRef) -> None:
+    await house.client.assemble(session, budget=budget(2_000_000), timeout=PATIENCE_S)
+
+
 ASKS = [
+    (shown_whole, "Assemble"),
     (explained, "Assemble"),
     (rewound, "RecordHostChange"),
     (examined, "Doctor"),

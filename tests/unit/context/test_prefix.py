@@ -3,9 +3,18 @@ gives."""
 
 from __future__ import annotations
 
+import pytest
+
 from contextengine_server.context.layout import everything
 from contextengine_server.context.plan import Keep, Plan, segment_slots
-from contextengine_server.context.prefix import MAX_PREFIXES, JoinedList, PrefixCache, chained
+from contextengine_server.context.prefix import (
+    MAX_PREFIXES,
+    JoinedList,
+    PrefixCache,
+    Unjoined,
+    chained,
+)
+from contextengine_server.context.work import Work, at_once
 from contextengine_server.testing.engine.trial import Trial, trial_of
 from tests.unit.engines.test_dag_compaction import said
 
@@ -72,3 +81,63 @@ def test_the_epochs_that_were_used_last_are_kept() -> None:
     cache.clear()
     assert cache.size == 0
     assert cache.join("e0", whole(one), one.view).begun
+
+
+LONG = said(*[("user", 4), ("assistant", 6)] * 500)
+
+
+def unjoined(cache: PrefixCache, one: Trial, plan: Plan) -> Work[None]:
+    with pytest.raises(Unjoined) as caught:
+        cache.join("epoch", plan, one.view, most=100)
+    return caught.value.work
+
+
+def test_a_long_list_is_joined_some_at_a_time_and_is_the_same() -> None:
+    one, cache = trial_of(LONG), PrefixCache()
+    stops = sum(1 for _ in unjoined(cache, one, whole(one)))
+    assert stops >= 3
+    joined = cache.join("epoch", whole(one), one.view, most=300)
+    assert joined.begun, "nobody was told of this epoch yet"
+    check(joined, one, whole(one))
+    assert not cache.join("epoch", whole(one), one.view, most=300).begun
+
+
+def test_what_is_joined_stays_where_the_view_goes_on_meanwhile() -> None:
+    one, cache = trial_of(LONG[:-10]), PrefixCache()
+    work = unjoined(cache, one, whole(one))
+    next(work)
+    next(work)
+    view = one.view
+    one.add(LONG[-10:])
+    view.revision = one.view.revision = view.revision + 1
+    assert not list(work), "it ends with the first look at another view"
+    at_once(unjoined(cache, one, whole(one)))
+    check(cache.join("epoch", whole(one), one.view), one, whole(one))
+
+
+def test_two_who_join_the_same_do_not_join_it_twice() -> None:
+    one, cache = trial_of(LONG), PrefixCache()
+    works = [unjoined(cache, one, whole(one)) for _ in range(2)]
+    next(works[0])
+    next(works[1])
+    at_once(works[0])
+    at_once(works[1])
+    check(cache.join("epoch", whole(one), one.view), one, whole(one))
+
+
+def test_what_was_forgotten_meanwhile_is_not_gone_on_with() -> None:
+    one, cache = trial_of(LONG), PrefixCache()
+    work = unjoined(cache, one, whole(one))
+    next(work)
+    cache.clear()
+    assert not list(work)
+    check(cache.join("epoch", whole(one), one.view), one, whole(one))
+
+
+def test_forms_and_pieces_are_joined_some_at_a_time_as_well() -> None:
+    one, cache = trial_of(LONG), PrefixCache()
+    newest = len(one.view.atoms) - 1
+    pieces = [Keep(at, min(at + 6, newest), "kept") for at in range(0, newest + 1, 7)]
+    plan = Plan(tuple(pieces))
+    at_once(unjoined(cache, one, plan))
+    check(cache.join("epoch", plan, one.view, most=300), one, plan)

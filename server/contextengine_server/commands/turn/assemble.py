@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
 from contextengine_server.compaction.queue import CompactionQueue
+from contextengine_server.context.prefix import JOINED_AT_ONCE
 from contextengine_server.memory.prompt import NO_MEMORY
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.assembly.assembler import Assembler
 from contextengine_server.session.assembly.assembly import FITS, AssembleCall, Assembly
 from contextengine_server.session.assembly.treatment import Treatment
+from contextengine_server.slices import aside
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
@@ -28,9 +31,9 @@ class ReplyWriter(Protocol):
     def projects(self) -> bool:
         """True where a projection is asked for besides."""
 
-    def write(self, assembly: Assembly) -> tuple[bytes, int]:
-        """The reply, and how many of its tokens the caller holds. Waits for nothing: a commit of
-        the session would change the view under the reply."""
+    def write(self, assembly: Assembly) -> tuple[list[bytes], int]:
+        """The reply in parts, and how many of its tokens the caller holds. Waits for nothing: a
+        commit of the session would change the view under the reply."""
 
     async def explained(self, reply: bytes, assembly: Assembly) -> bytes:
         """The reply with a decision about every message. The view is as it was assembled when this
@@ -68,11 +71,15 @@ class Assemble(msgspec.Struct, frozen=True):
         scoped = ref.agent and call.treatment is not Treatment.IGNORED
         address = await self.addresses.find(call.tenant, ref) if scoped else None
         assembly = await self.assembler.assemble(call, address)
-        reply, reused = writer.write(assembly)
+        parts, reused = writer.write(assembly)
         if assembly.outcome != FITS or assembly.joined.begun:
             announce(self.events, self.meters, assembly)
         view = assembly.view
         stands_on = view.incarnation, view.revision, view.commit_id
+        # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in
+        # twice. A long one is copied in a thread, which needs no interpreter for it.
+        many = len(parts) > JOINED_AT_ONCE
+        reply = await aside(partial(b"".join, parts)) if many else b"".join(parts)
         if call.whole:
             reply = await writer.explained(reply, assembly)
         if writer.projects:

@@ -16,7 +16,7 @@ from contextengine_server.context.laws.check import violation
 from contextengine_server.context.layout import beside, stands
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Listed, Plan, plan_tokens
-from contextengine_server.context.prefix import PrefixCache
+from contextengine_server.context.prefix import JOINED_AT_ONCE, PrefixCache, Unjoined
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken, lawless, threw
@@ -56,12 +56,8 @@ from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.session import Session, reader_of
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.usage.escalation import longer_output
-from contextengine_server.session.usage.retention import (
-    MARKED,
-    NONE,
-    breakpoints_of,
-    retention_of,
-)
+from contextengine_server.session.usage.retention import MARKED, NONE, breakpoints_of, retention_of
+from contextengine_server.slices import in_slices
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.usage.retention import RetentionRules
 
@@ -196,7 +192,8 @@ class Planner(msgspec.Struct, frozen=True):
                 raise lawless(engine.id, broken)
         begins = (session.state, view, plan, engine, aim.model, draft.cell)
         epoch = settled = epoch_of(*begins, subject.mark.whole, memory)
-        joined = subject.prefixes.join(epoch, plan, view, listed)
+        own = view is session.view and subject.prefixes is session.prefixes
+        joined = subject.prefixes.join(epoch, plan, view, listed, JOINED_AT_ONCE if own else 0)
         if subject.mark.whole:
             settled = epoch_of(*begins, subject.mark.settled, memory)
             joined.begun = False  # such a list is joined anew each time
@@ -277,8 +274,16 @@ class Planner(msgspec.Struct, frozen=True):
         apart: bool = False,
     ) -> Assembly:
         """The engine is recorded as failed; the answer follows `on_engine_failure`. `apart`: the
-        subject's view is not the session's, and is shown as it is."""
-        session, broken = subject.session, blamed(selected.engine, error)
+        subject's view is not the session's, and is shown as it is. What was Unjoined is joined
+        and planned again: it is no failure."""
+        session = subject.session
+        while isinstance(error, Unjoined):
+            await in_slices(error.work)
+            try:
+                return self.plan(call, replace(subject, view=session.view), selected)
+            except Exception as then:
+                error = then
+        broken = blamed(selected.engine, error)
         failed = self.selection.failed(session.scope, broken.engine_id, "assemble", broken)
         if not self.selection.falls_back:
             raise failed from broken

@@ -27,9 +27,9 @@ class Writer:
     def __init__(self) -> None:
         self.made: list[Assembly] = []
 
-    def write(self, assembly: Assembly) -> tuple[bytes, int]:
+    def write(self, assembly: Assembly) -> tuple[list[bytes], int]:
         self.made.append(assembly)
-        return "|".join(texts_of(assembly)).encode(), 1
+        return ["|".join(texts_of(assembly)).encode()], 1
 
     async def explained(self, reply: bytes, assembly: Assembly) -> bytes:
         raise NotImplementedError
