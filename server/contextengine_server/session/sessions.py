@@ -43,8 +43,7 @@ from .spans import commit_span, loaded
 from .state import SessionState
 
 MAX_WAIT_S = 30.0
-"""How long a read waits for a revision, whatever the caller's deadline: calls that wait for what
-never comes must not take the place of others."""
+"""How long a read waits for a revision, whatever its deadline: what it waits for may never come."""
 
 LOOK_AGAIN_S = 1.0
 """How often a read that waits looks whether another process has written."""
@@ -62,8 +61,7 @@ def now_ms() -> int:
 
 
 async def count_messages(encoding: Encoding, messages: Sequence[Incoming]) -> None:
-    """Counts messages that arrived. Those of ours and those that were counted in this encoding are
-    passed over."""
+    """Counts what arrived, but for messages of ours and those counted in this encoding."""
     pace = Pace() if len(messages) > AT_ONCE else None
     for message in messages:
         if message.own or message.counted_in == encoding.name:
