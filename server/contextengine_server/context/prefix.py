@@ -187,15 +187,16 @@ class PrefixCache:
             if isinstance(segment, Beside):
                 settled.append(segment.slot)
                 continue
-            for step in range(max(segment.first, prefix.next_step), segment.last + 1):
+            first = max(segment.first, prefix.next_step)
+            if 0 < most < len(settled) + segment.last - first:
+                raise Unjoined(self._joining(epoch, prefix, segments, view))
+            for step in range(first, segment.last + 1):
                 atom = view.atoms[step - view.base] if step >= view.base else view.anchors[step]
                 slots = atom.slots if isinstance(segment, Keep) else shown_at(segment, atom)
                 if step == newest:
                     following = slots
                 else:
                     settled += slots
-            if 0 < most < len(settled):
-                raise Unjoined(self._joining(epoch, prefix, segments, view))
         if settled:
             prefix.add(settled)
         prefix.next_step, prefix.joined = max(prefix.next_step, newest), True

@@ -4,6 +4,7 @@ damage is seen before somebody asks for what is damaged, while a backup still ha
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -24,6 +25,10 @@ _SESSIONS = 256
 _BETWEEN_S = 60.0
 """The pause before the first row, and between two rounds."""
 _NAMED = 5
+_KEPT_EVERY_S = 60.0
+"""How often it is written down where the scrub is."""
+_OWN = ""
+"""The server's own, where stores keep states by tenant."""
 
 log = structlog.get_logger("contextengine.scrub")
 
@@ -58,9 +63,21 @@ class RowsSeen(msgspec.Struct):
         return Check(name, ERROR, found, advice)
 
 
+class _Place(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a round is, as it is stored."""
+
+    tenant: str
+    after: tuple[int, str, str] | None
+    """The session that was read last, by its place in the list of its tenant."""
+    session: tuple[str, str] | None = None
+    """Agent and id of the one that is being read."""
+    next: int = 0
+
+
 class Scrub(Sweeper):
     """Reads all sessions, page by page, round by round; it goes on where it was after a failure of
-    the store. `rate`: messages a second, more than 0."""
+    the store, and after a restart where it was a minute before. `rate`: messages a second, more
+    than 0."""
 
     topic = "scrub"
     everywhere = False
@@ -75,10 +92,14 @@ class Scrub(Sweeper):
         self._tenants: list[str] | None = None
         """Those whose sessions are still to be read in this round; None: it has not begun."""
         self._after: tuple[int, str, str] | None = None
+        self._done: tuple[int, str, str] | None = None
+        """The session that was read last, of the first of these tenants."""
         self._heads: list[SessionHead] = []
         self._next = 0
         """The sequence that comes next of the first of these; 0: its first."""
         self._read = 0
+        self._kept_s = -math.inf
+        """When it was last written down where this is; before that, nothing was read of it."""
         if metrics is not None:
             self._register(metrics)
 
@@ -102,7 +123,15 @@ class Scrub(Sweeper):
 
     async def sweep(self) -> None:
         """Reads the next page."""
-        await self.step()
+        now_s = asyncio.get_running_loop().time()
+        if self._kept_s == -math.inf:
+            await self._find_place(await self._store.guards.state(_OWN))
+            self._kept_s = now_s
+        goes_on = await self.step()
+        if not goes_on or now_s - self._kept_s >= _KEPT_EVERY_S:
+            place = self._place() if goes_on else b""
+            await self._store.guards.change(_OWN, lambda _: (place, None))
+            self._kept_s = now_s
 
     def pause_s(self) -> float:
         """As long as the page before is to take, a second at least; a minute between rounds."""
@@ -112,7 +141,7 @@ class Scrub(Sweeper):
         """Reads the next page; False where a round is over."""
         self._read = 0
         if not self._heads and not await self._more():
-            self._tenants, self._after = None, None
+            self._tenants, self._after, self._done = None, None, None
             self.seen.rounds += 1
             return False
         head = self._heads[0]
@@ -133,6 +162,7 @@ class Scrub(Sweeper):
             self._note(head, damaged, missing, unfit)
         self._read, self._next = len(rows) + len(summaries), last + 1
         if over or not there:
+            self._done = head.updated_ms, head.scope.agent, head.scope.session
             self._heads, self._next = self._heads[1:], 0
         return True
 
@@ -150,8 +180,30 @@ class Scrub(Sweeper):
                 self._after = newest.updated_ms, newest.scope.agent, newest.scope.session
                 self._heads = list(heads)
                 return True
-            self._tenants, self._after = self._tenants[1:], None
+            self._tenants, self._after, self._done = self._tenants[1:], None, None
         return False
+
+    def _place(self) -> bytes:
+        tenants, heads = self._tenants or (), self._heads
+        if not tenants:
+            return b""
+        session = (heads[0].scope.agent, heads[0].scope.session) if heads else None
+        return msgspec.json.encode(_Place(tenants[0], self._done, session, self._next))
+
+    async def _find_place(self, kept: bytes) -> None:
+        """Goes on with a round that was begun before."""
+        try:
+            place = msgspec.json.decode(kept, type=_Place) if kept else None
+        except msgspec.DecodeError:
+            place = None  # of another version
+        if place is None:
+            return
+        self._tenants = [one for one in sorted(await self._store.tenants()) if one >= place.tenant]
+        if self._tenants[:1] == [place.tenant]:
+            self._after = self._done = place.after
+            if await self._more():
+                scope = self._heads[0].scope
+                self._next = place.next if (scope.agent, scope.session) == place.session else 0
 
     def _note(
         self, head: SessionHead, damaged: list[int], missing: list[int], unfit: list[str]

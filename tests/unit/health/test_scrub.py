@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from msgspec.structs import replace
 
 from contextengine_server.health.checks import ERROR, OK
@@ -83,4 +86,51 @@ async def test_it_goes_on_where_it_was(rows: Rows) -> None:
     while await scrub.step():
         pass
     assert (scrub.seen.messages, scrub.seen.rounds) == (144, 2)
+    await server.close()
+
+
+async def test_after_a_restart_it_goes_on_where_it_was(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also within a session, and in a tenant behind others; what is written down is little."""
+    server = await filled(rows)
+    clock = [100.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock[0])
+    first = Scrub(server.store, 10)
+    for _ in range(4):  # 10, 10 and 4 messages of one session, 10 of the next
+        await first.sweep()
+        clock[0] += 61
+    assert first.seen.messages == 34
+    again = Scrub(server.store, 10)
+    while not again.seen.rounds:
+        await again.sweep()
+    assert again.seen.messages == 72 - 34, "some were read twice, or not at all"
+    anew = Scrub(server.store, 10)
+    while not anew.seen.rounds:
+        await anew.sweep()
+    assert anew.seen.messages == 72, "a round that is over begins again"
+    await server.close()
+
+
+async def test_a_place_that_is_gone_or_not_understood_costs_nothing_but_a_look(rows: Rows) -> None:
+    server = await filled(rows)
+    for kept in (
+        b"{",
+        b'{"tenant":"zzz","after":null}',
+        b'{"tenant":"acme","after":null,"session":["main","gone"],"next":9}',
+    ):
+        await server.store.guards.change("", lambda _, kept=kept: (kept, None))
+        scrub = Scrub(server.store, 10)
+        while scrub.seen.rounds < 2:
+            await scrub.sweep()
+        assert scrub.seen.messages in (72, 144)
+    await server.close()
+
+
+async def test_where_it_is_is_written_down_once_a_minute(rows: Rows) -> None:
+    server = await filled(rows)
+    scrub = Scrub(server.store, 10)
+    for _ in range(4):
+        await scrub.sweep()
+    assert await server.store.guards.state("") == b""
     await server.close()

@@ -112,8 +112,8 @@ class ModelLeases(JobQueue, JobLeases, Protocol):
 
 
 class Guards(Protocol):
-    """A state for each tenant of what guards its summarizers, opaque here. It outlives the
-    process."""
+    """A state for each tenant of what guards its summarizers, opaque here; for the empty tenant, of
+    what the server does by itself. It outlives the process."""
 
     async def state(self, tenant: str) -> bytes:
         """The tenant's state; empty where none was ever written."""

@@ -36,6 +36,8 @@ class GuardCases(StoreCase):
         await store.guards.change("acme", lambda state: (b"acme's", None))
         assert await store.guards.change("other", lambda state: (b"other's", state)) == b""
         assert await store.guards.state("acme") == b"acme's"
+        await store.guards.change("", lambda state: (b"the server's", None))
+        assert await store.guards.state("") == b"the server's"
 
     async def test_a_step_that_raises_changes_nothing_and_nobody_else(self, store: Store) -> None:
         await store.guards.change("acme", lambda state: (b"kept", None))
