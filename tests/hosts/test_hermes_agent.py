@@ -14,18 +14,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from contextengine import SessionRef
 from contextengine.messages import text_of
 from contextengine_hermes.block import part
+from tests.hosts.frameworks.brain import FAILS
 from tests.hosts.gate import Gate, Way, gate
+from tests.hosts.stage import soon
 from tests.hosts.upstream import Answer, Json, Upstream, serving
 from tests.integration.harness import House, house, ref
 
 HERMES = os.environ.get("CONTEXTENGINE_HERMES", "")
 AGENT = Path(__file__).parent / "hermes" / "told_agent.py"
 TURN_S = 120.0
+PROBED_S = 2.0
+"""By then a client has seen that the service is there again."""
 
 
 def refs(session: str) -> SessionRef:
@@ -40,6 +44,9 @@ def lively(number: int, given: Json) -> Answer | Response:
     besides, to find out who serves, is not there."""
     if "messages" not in given:
         return Response(status_code=404)
+    if str(given["messages"][-1]["content"]).endswith(FAILS):
+        error = {"message": "no", "type": "invalid_request_error"}
+        return JSONResponse({"error": error}, 400)
     if given["messages"][-1]["role"] == "user" and number % 5 == 1:
         return Answer(calls=[{"of": str(at)} for at in range(2)])
     return Answer(f"Answer {number}: {'well ' * 900}")
@@ -169,6 +176,57 @@ async def test_a_service_that_is_away_loses_no_turn(tmp_path: Path) -> None:
         stored = await host.stored()
         assert [one for one in stored if one in said] == said
         assert len([one for one in stored if one.startswith("Answer")]) == len(said)
+
+
+async def test_a_service_that_hangs_costs_its_deadline_once(tmp_path: Path) -> None:
+    async with hermes(tmp_path) as host:
+        await host.do(say="one")
+        host.way.turn(Way.HUNG)
+        took = []
+        for words in ("two", "three", "four"):
+            began = time.monotonic()
+            told = await host.do(say=words)
+            took.append(time.monotonic() - began)
+        print(f"turns with a service that hangs: {', '.join(f'{one:.2f}' for one in took)} s")
+        assert min(took[1:]) < took[0], "what is known to hang is not waited for"
+        assert [row[1] for row in told["rows"] if row[0] == "user"] == [
+            *("one", "two", "three", "four")
+        ]
+        host.way.turn(Way.CLOSED)
+        host.way.turn(Way.OPEN)
+        await asyncio.sleep(PROBED_S)
+        await agrees(host, await host.do(say="five"))
+
+
+async def test_two_turns_with_the_same_words_are_two(tmp_path: Path) -> None:
+    async with hermes(tmp_path) as host:
+        told: dict[str, Any] = {}
+        for words in ("one", "go on", "go on", "go on", "two", "go on"):
+            told = await host.do(say=words)
+        await agrees(host, told)
+        assert (await host.stored()).count("go on") == 4
+
+
+async def test_a_turn_that_failed_is_what_hermes_makes_of_it(tmp_path: Path) -> None:
+    async with hermes(tmp_path) as host:
+        await host.do(say="one")
+        await host.do(say=f"two {FAILS}")
+        await agrees(host, await host.do(say="three"))
+        (last,) = [row["content"] for row in host.asked[-1]][-1:]
+        assert str(last).endswith("three")
+
+
+async def agrees(host: Hermes, told: dict[str, Any]) -> None:
+    """Waits until the views hold what Hermes' list does, in its order and nothing else."""
+    wanted = [text for _, text in told["rows"] if text]
+
+    async def same() -> bool:
+        return [text for text in await host.stored() if text] == wanted
+
+    try:
+        await soon(same)
+    except TimeoutError:
+        assert [text for text in await host.stored() if text] == wanted
 
 
 async def test_what_was_undone_is_not_in_the_view(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ AT_ONCE = 100
 """Messages of one call."""
 MOST_FOCUS = 800
 """Code points of a focus that the service takes."""
-TELL_S = 5.0
+TELL_S = 2.0
 """Seconds that a turn waits for what is only told."""
 COMPACT_S = 120.0
 """Seconds that Hermes waits for a compaction, as long as for a summarizer of its own."""
