@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -112,6 +113,10 @@ async def test_after_a_restart_it_goes_on_where_it_was(
     await server.close()
 
 
+def _replaced(kept: bytes, _: bytes) -> tuple[bytes, None]:
+    return kept, None
+
+
 async def test_a_place_that_is_gone_or_not_understood_costs_nothing_but_a_look(rows: Rows) -> None:
     server = await filled(rows)
     for kept in (
@@ -119,7 +124,7 @@ async def test_a_place_that_is_gone_or_not_understood_costs_nothing_but_a_look(r
         b'{"tenant":"zzz","after":null}',
         b'{"tenant":"acme","after":null,"session":["main","gone"],"next":9}',
     ):
-        await server.store.guards.change("", lambda _, kept=kept: (kept, None))
+        await server.store.guards.change("", partial(_replaced, kept))
         scrub = Scrub(server.store, 10)
         while scrub.seen.rounds < 2:
             await scrub.sweep()

@@ -38,8 +38,14 @@ def covered_reads(
     """Of every file that was read in these ranges of steps, as far as they are in memory, the
     newest result there; the newest file first. `count`: the tokens of a text."""
     covered, seen = list(ranges), set[str]()
+    if not covered:
+        return
+    first, last = min(lo for lo, _ in covered), max(hi for _, hi in covered)
     for one in reversed(view.observations.all):
-        if one.key is None or one.failed or not any(lo <= one.step <= hi for lo, hi in covered):
+        # All that the session ever did is gone through: most of it at once.
+        if not first <= one.step <= last or one.key is None or one.failed:
+            continue
+        if not any(lo <= one.step <= hi for lo, hi in covered):
             continue
         target = one.key.target.hex()
         if target in seen or not view.holds(one.step):
