@@ -217,8 +217,18 @@ pressure: setup ## See what is left at ten times the load that fits, and of a qu
 	$(BIN)/python tests/load/pressure.py
 
 soak: setup ## Kill a loaded server many times and look for every acknowledged message; project every transcript into every form; play random lives warm and cold
-	CONTEXTENGINE_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -q tests/soak
+	CONTEXTENGINE_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -q tests/soak --ignore=tests/soak/test_two_servers.py --ignore=tests/soak/test_three_servers.py
 	CONTEXTENGINE_ALL_PROJECTIONS=1 $(BIN)/python -m pytest -q tests/integration/projection/test_transcripts.py
+
+# How often servers and the database die (half an hour on two cores), and how many lives of 200 steps
+# are played to one server and to two that are killed (a quarter of an hour).
+POSTGRES_KILLS ?= 200
+POSTGRES_RESTARTS ?= 20
+TURNS_LIVES ?= 100
+
+soak-postgres: setup ## Kill, pause and restart three servers over one PostgreSQL and it; play lives to two servers in turns (Debian: postgresql, faketime)
+	CONTEXTENGINE_POSTGRES=yes CONTEXTENGINE_POSTGRES_KILLS=$(POSTGRES_KILLS) CONTEXTENGINE_POSTGRES_RESTARTS=$(POSTGRES_RESTARTS) timeout 5400 $(BIN)/python -m pytest -q -s tests/soak/test_three_servers.py
+	CONTEXTENGINE_POSTGRES=yes CONTEXTENGINE_TURNS_LIVES=$(TURNS_LIVES) timeout 3600 $(BIN)/python -m pytest -q -s tests/soak/test_two_servers.py
 
 proto: setup $(BUF) $(GO_PLUGINS) $(TYPESCRIPT) ## Generate Python, Go and TypeScript from the protos
 	$(BIN)/python scripts/gen_proto.py

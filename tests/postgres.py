@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import ctypes
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -21,6 +21,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Coroutine
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -84,35 +85,36 @@ def require() -> None:
         pytest.skip(why)
 
 
-def _die_with_parent() -> None:
-    """Of the database: ends with the process that started it, however that ends."""
-    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
-
-
 class Cluster:
-    """One running PostgreSQL. Databases in it are made by name."""
+    """One running PostgreSQL. Databases in it are made by name. `of`: whose standby it is."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, of: Cluster | None = None, **settings: str) -> None:
         folder = _folder()
         assert folder is not None, missing()
         self._bin = folder
         self._settings = {**_QUICK, **settings}
         self.root = Path(tempfile.mkdtemp(prefix="contextengine-postgres-"))
-        self._as: dict[str, Any] = {}
+        # By a program and not by Python: a fork of this process would run gRPC's handlers of forks,
+        # which end it where threads of gRPC are at work.
+        self._as = ["setpriv", "--pdeathsig", "QUIT"]
         if os.getuid() == 0:
             user = pwd.getpwnam("postgres")
             os.chown(self.root, user.pw_uid, user.pw_gid)
-            self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+            self._as += [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
         self.data = self.root / "data"
-        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
-                  "--locale=C.UTF-8", "--no-sync")  # fmt: skip
-        self.port = _free_port()
+        if of is None:
+            self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+                      "--locale=C.UTF-8", "--no-sync")  # fmt: skip
+        else:
+            self._run("pg_basebackup", "-D", self.data, "-R", "-X", "stream", "-c", "fast",
+                      "-d", of.url("postgres"), "--no-sync")  # fmt: skip
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     def _run(self, program: str, *arguments: object) -> None:
-        command = [str(self._bin / program), *map(str, arguments)]
-        done = subprocess.run(command, cwd=self.root, capture_output=True, check=False, **self._as)
-        assert done.returncode == 0, done.stderr.decode()
+        command = [*self._as, str(self._bin / program), *map(str, arguments)]
+        done = subprocess.run(command, cwd=self.root, capture_output=True, check=False)
+        assert done.returncode == 0, (done.stderr + done.stdout).decode()
 
     def start(self) -> None:
         """Starts it, and waits until it answers."""
@@ -125,17 +127,16 @@ class Cluster:
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with (self.root / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self._bin / "postgres", "-D", self.data, *options],
+                [*self._as, self._bin / "postgres", "-D", self.data, *options],
                 cwd=self.root,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 (it takes no lock)
-                **self._as,
             )
         until = time.monotonic() + _PATIENCE_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:
-                pytest.fail(f"PostgreSQL did not start:\n{(self.root / 'log').read_text()[-2000:]}")
+                said = (self.root / "log").read_text()[-2000:]
+                pytest.fail(f"PostgreSQL did not start ({self._process.poll()}):\n{said}")
             time.sleep(0.05)
 
     def _answers(self) -> bool:
@@ -155,6 +156,14 @@ class Cluster:
         if process is not None:
             process.send_signal(how)
             process.wait(_PATIENCE_S)
+
+    def promote(self) -> None:
+        """Makes a standby the primary, and waits until it is."""
+        try:
+            self._run("pg_ctl", "promote", "-D", self.data, "-w", "-t", "20")
+        except AssertionError as error:
+            said = (self.root / "log").read_text()[-2000:]
+            raise AssertionError(f"{error}\n{said}") from None
 
     def remove(self) -> None:
         """Ends it for good."""
@@ -179,11 +188,13 @@ class Cluster:
         aside(run())
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+def free_port() -> int:
+    """Below those that kernels give to whoever names none: it is free also between two lives."""
+    for port in random.SystemRandom().sample(range(10_000, 32_000), 200):
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("of 200 ports none is free")
 
 
 def aside(work: Coroutine[Any, Any, T]) -> T:

@@ -37,16 +37,17 @@ def free_port() -> int:
 
 class Child:
     """`contextengine serve` as a process of its own. What it says goes to a file beside the
-    store."""
+    store. `url`: of a store that is no file; `more`: variables of its environment."""
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path, url: str = "", **more: str) -> None:
         self.store, self.log, self.port = store, store.with_suffix(".log"), free_port()
+        self._url, self._more = url or str(store), more
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Starts it and waits until it says that it serves."""
         command = Path(sys.executable).with_name("contextengine")
-        arguments = ["serve", "--address", f"127.0.0.1:{self.port}", "--store", str(self.store)]
+        arguments = ["serve", "--address", f"127.0.0.1:{self.port}", "--store", self._url]
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -58,7 +59,7 @@ class Child:
                 *arguments,
                 stdout=log,
                 stderr=asyncio.subprocess.STDOUT,
-                env=environment,
+                env=environment | self._more,
             )
         async with asyncio.timeout(READY_S):
             while str(self.port) not in self.said():

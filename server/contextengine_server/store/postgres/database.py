@@ -20,6 +20,8 @@ _ALL_TABLES = """
 _REVISION = "SELECT version_num FROM alembic_version"
 _SERVES = "SELECT obj_description('alembic_version'::regclass, 'pg_class')"
 _PATIENCE = "SET LOCAL lock_timeout = '{}s'"
+_POOLER = "unsupported startup parameter"
+"""What PgBouncer says to settings of a connection."""
 _LOCK = "SELECT pg_advisory_xact_lock($1)"
 _TURN_S = 600
 """How long one waits while another brings the schema up."""
@@ -68,6 +70,11 @@ async def reached(connections: Connections, place: str) -> asyncpg.Connection:
         name = place.rpartition("/")[2]
         raise StoreRefused(f"{place} is not there: make it (createdb {name})") from None
     except FAILURES as error:
+        if _POOLER in str(error):
+            raise StoreRefused(
+                f"{place} is behind a pooler that lends connections for a transaction"
+                f" ({_said(error)}): add prepared=false to store.url"
+            ) from None
         raise StoreRefused(
             f"{place} cannot be reached ({_said(error)}): see that the database runs, and that the"
             " URL's host, user and password are right"
