@@ -16,7 +16,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.schemas import SchemaPlan
 
 if TYPE_CHECKING:
-    from contextengine_server.store.transfer.side import Source, Target
+    from contextengine_server.store.transfer.side import CopySource, CopyTarget
 
 
 class Readiness(Enum):
@@ -91,12 +91,12 @@ class StoreKind(ABC):
         fault in words. Changes nothing. Raises StoreRefused, also where there is no database."""
         raise StoreRefused(f"{self.urls}: such a store has no schema")
 
-    def copied_from(self, url: str) -> AbstractAsyncContextManager[Source]:
+    def copied_from(self, url: str) -> AbstractAsyncContextManager[CopySource]:
         """The database as it is at one moment, while servers write to it, for a copy into a store
         of any kind. It must have the present schema. Raises StoreRefused."""
         raise StoreRefused(f"{self.urls}: such a store cannot be copied")
 
-    def copied_into(self, url: str) -> AbstractAsyncContextManager[Target]:
+    def copied_into(self, url: str) -> AbstractAsyncContextManager[CopyTarget]:
         """The database, which no server has open, for a copy of a store of any kind. It must have
         the present schema. Raises StoreRefused."""
         raise StoreRefused(f"{self.urls}: nothing can be copied into such a store")

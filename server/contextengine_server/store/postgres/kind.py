@@ -19,7 +19,7 @@ from .migrations import HEAD
 if TYPE_CHECKING:
     from asyncpg import Connection
 
-    from contextengine_server.store.transfer.side import Source, Target
+    from contextengine_server.store.transfer.side import CopySource, CopyTarget
 
 _EXTRA = "pip install 'contextengine-server[postgres]'"
 
@@ -101,13 +101,13 @@ class PostgresKind(StoreKind):
                     " owner"
                 ) from None
 
-    def copied_from(self, url: str) -> AbstractAsyncContextManager[Source]:
+    def copied_from(self, url: str) -> AbstractAsyncContextManager[CopySource]:
         """See StoreKind."""
         from .copies import side
 
         return side.source(url)
 
-    def copied_into(self, url: str) -> AbstractAsyncContextManager[Target]:
+    def copied_into(self, url: str) -> AbstractAsyncContextManager[CopyTarget]:
         """See StoreKind."""
         from .copies import side
 

@@ -23,7 +23,7 @@ from .copies import back_up, restore
 from .store import SqliteStore
 
 if TYPE_CHECKING:
-    from contextengine_server.store.transfer.side import Source, Target
+    from contextengine_server.store.transfer.side import CopySource, CopyTarget
 
 T = TypeVar("T")
 
@@ -70,13 +70,13 @@ class SqliteKind(StoreKind):
             raise StoreRefused(f"no database at {path}")
         return await asyncio.to_thread(_known, path, _faults)
 
-    def copied_from(self, url: str) -> AbstractAsyncContextManager[Source]:
+    def copied_from(self, url: str) -> AbstractAsyncContextManager[CopySource]:
         """See StoreKind."""
         from .copies import side
 
         return side.source(_path(url).absolute())
 
-    def copied_into(self, url: str) -> AbstractAsyncContextManager[Target]:
+    def copied_into(self, url: str) -> AbstractAsyncContextManager[CopyTarget]:
         """See StoreKind."""
         from .copies import side
 

@@ -14,7 +14,7 @@ import msgspec
 
 from contextengine_server.store.errors import StoreRefused
 
-from .side import Key, Lives, Source, Target
+from .side import CopySource, CopyTarget, Key, Lives
 from .tables import COMMIT, HEADS, IDENTITY, OF_SESSIONS, WHOLE, Digest, Row, columns, whose
 
 _SESSIONS = 100
@@ -43,7 +43,7 @@ class Transferred(msgspec.Struct):
 class Copy:
     """One run. `name` says which source it is, so that a copy of another is not taken for it."""
 
-    def __init__(self, source: Source, target: Target, name: str, told: Told) -> None:
+    def __init__(self, source: CopySource, target: CopyTarget, name: str, told: Told) -> None:
         self._from, self._to, self._name, self._told = source, target, name, told
         self.done = Transferred()
 
@@ -147,7 +147,7 @@ class Copy:
         self.done.rows += read.rows
 
 
-async def digests(side: Source, lives: Lives) -> dict[Key, Digest]:
+async def digests(side: CopySource, lives: Lives) -> dict[Key, Digest]:
     """Of all rows of some sessions, by session."""
     found = {key: Digest() for key in lives}
     for table in OF_SESSIONS:
@@ -156,7 +156,7 @@ async def digests(side: Source, lives: Lives) -> dict[Key, Digest]:
     return found
 
 
-async def differences(one: Source, other: Source, told: Told) -> list[str]:
+async def differences(one: CopySource, other: CopySource, told: Told) -> list[str]:
     """What is not the same in two stores, in words: every row of every session and table is read.
     Empty: they are equal."""
     said = []
@@ -181,7 +181,7 @@ async def differences(one: Source, other: Source, told: Told) -> list[str]:
     return said
 
 
-async def _whole(side: Source, table: str) -> Digest:
+async def _whole(side: CopySource, table: str) -> Digest:
     digest = Digest()
     async for rows in side.rows(table, None):
         digest.add(table, rows)

@@ -15,7 +15,7 @@ Lives = Mapping[Key, str]
 """Sessions, each with the incarnation that is meant."""
 
 
-class Source(Protocol):
+class CopySource(Protocol):
     """A database as it is at one moment, whatever is written to it meanwhile."""
 
     def heads(self) -> AsyncIterator[list[Row]]:
@@ -33,7 +33,7 @@ class Source(Protocol):
         ...
 
 
-class Target(Source, Protocol):
+class CopyTarget(CopySource, Protocol):
     """A database that nobody else works with, as it is now."""
 
     def transaction(self) -> AbstractAsyncContextManager[None]:

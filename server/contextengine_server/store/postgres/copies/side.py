@@ -81,12 +81,12 @@ class PostgresSide:
         self.raw = raw
 
     async def heads(self) -> AsyncIterator[list[Row]]:
-        """See Source."""
+        """See CopySource."""
         async for page in self._pages(HEADS, "WHERE revision > 0 ORDER BY home"):
             yield [row for _, row in page]
 
     async def head(self, key: Key) -> Row | None:
-        """See Source."""
+        """See CopySource."""
         condition = "WHERE home = $1 AND tenant = $2 AND agent = $3 AND session = $4"
         given = (home(Scope(*key)), *map(written, key))
         statement = f"SELECT {_names(HEADS)} FROM {HEADS} {condition} AND revision > 0"
@@ -94,7 +94,7 @@ class PostgresSide:
         return None if row is None else tuple(map(_read, row))
 
     async def rows(self, table: str, lives: Lives | None) -> AsyncIterator[list[Row]]:
-        """See Source."""
+        """See CopySource."""
         order = ", ".join(name for name in tables.order(table) if name in _own(table))
         if lives is None:
             async for page in self._pages(table, f"ORDER BY {order}"):
@@ -122,12 +122,12 @@ class PostgresSide:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """See Target."""
+        """See CopyTarget."""
         async with self.raw.transaction():
             yield
 
     async def erase(self, table: str, lives: Lives | None) -> None:
-        """See Target."""
+        """See CopyTarget."""
         if lives is None:
             await self.raw.execute(f"DELETE FROM {table}")
             return
@@ -149,7 +149,7 @@ class PostgresSide:
         await self.raw.execute(f"DELETE FROM {table} {condition}", homes, ended)
 
     async def insert(self, table: str, rows: Sequence[Row], lives: Lives) -> None:
-        """See Target."""
+        """See CopyTarget."""
         own, shared = _own(table), tables.columns(table)
         kept = [at for at, name in enumerate(shared) if name in own]
         extra = [name for name in ("home", "life") if name in own]
@@ -169,22 +169,22 @@ class PostgresSide:
         )
 
     async def empty(self) -> None:
-        """See Target."""
+        """See CopyTarget."""
         for table in (*TABLES, _NOTES):
             await self.raw.execute(f"DELETE FROM {table}")
 
     async def forget(self, lives: Lives) -> None:
-        """See Target."""
+        """See CopyTarget."""
         for table in ("passages", "search_cursors"):
             await self.erase(table, lives)
 
     async def mark(self, part: str) -> str:
-        """See Target."""
+        """See CopyTarget."""
         found = await self.raw.fetchval(f"SELECT mark FROM {_NOTES} WHERE part = $1", part)
         return "" if found is None else str(found)
 
     async def note(self, part: str, mark: str) -> None:
-        """See Target."""
+        """See CopyTarget."""
         if mark:
             await self.raw.execute(_NOTE, part, mark)
         else:

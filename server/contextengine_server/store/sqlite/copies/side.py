@@ -60,20 +60,20 @@ class SqliteSide:
         self.db = db
 
     async def heads(self) -> AsyncIterator[list[Row]]:
-        """See Source."""
+        """See CopySource."""
         condition = f"WHERE revision > 0 ORDER BY {', '.join(tables.order(HEADS))}"
         async for page in self._pages(HEADS, condition):
             yield page
 
     async def head(self, key: Key) -> Row | None:
-        """See Source."""
+        """See CopySource."""
         found = self.db.execute(
             f"SELECT {_names(HEADS)} FROM {HEADS} WHERE {_OF_KEY} AND revision > 0", key
         ).fetchall()
         return _flagged(HEADS, found)[0] if found else None
 
     async def rows(self, table: str, lives: Lives | None) -> AsyncIterator[list[Row]]:
-        """See Source."""
+        """See CopySource."""
         order = f"ORDER BY {', '.join(tables.order(table))}"
         if lives is None:
             async for page in self._pages(table, order):
@@ -92,7 +92,7 @@ class SqliteSide:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """See Target."""
+        """See CopyTarget."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -102,36 +102,36 @@ class SqliteSide:
         self.db.execute("COMMIT")
 
     async def erase(self, table: str, lives: Lives | None) -> None:
-        """See Target."""
+        """See CopyTarget."""
         if lives is None:
             self.db.execute(f"DELETE FROM {table}")
         else:
             self.db.executemany(f"DELETE FROM {table} WHERE {_OF_KEY}", list(lives))
 
     async def insert(self, table: str, rows: Sequence[Row], lives: Lives) -> None:
-        """See Target."""
+        """See CopyTarget."""
         marks = ", ".join("?" * len(tables.columns(table)))
         self.db.executemany(f"INSERT INTO {table} ({_names(table)}) VALUES ({marks})", rows)
 
     async def empty(self) -> None:
-        """See Target."""
+        """See CopyTarget."""
         self.db.execute("UPDATE search_cursors SET doomed = 1")
         for table in (*OF_SESSIONS, *WHOLE, _NOTES):
             self.db.execute(f"DELETE FROM {table}")
 
     async def forget(self, lives: Lives) -> None:
-        """See Target. The next server erases what is doomed."""
+        """See CopyTarget. The next server erases what is doomed."""
         given = [(*key, life) for key, life in lives.items()]
         condition = f"{_OF_KEY} AND incarnation = ?"
         self.db.executemany(f"UPDATE search_cursors SET doomed = 1 WHERE {condition}", given)
 
     async def mark(self, part: str) -> str:
-        """See Target."""
+        """See CopyTarget."""
         row = self.db.execute(f"SELECT mark FROM {_NOTES} WHERE part = ?", (part,)).fetchone()
         return "" if row is None else str(row[0])
 
     async def note(self, part: str, mark: str) -> None:
-        """See Target."""
+        """See CopyTarget."""
         self.db.execute(f"DELETE FROM {_NOTES} WHERE part = ?", (part,))
         if mark:
             self.db.execute(f"INSERT INTO {_NOTES} (part, mark) VALUES (?, ?)", (part, mark))
