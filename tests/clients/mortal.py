@@ -4,6 +4,7 @@ agent meanwhile."""
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,11 @@ class Mortal:
         assert self._process is not None
         self._process.terminate()
         return self._process.wait(60)
+
+    def hang(self, hangs: bool) -> None:
+        """Lets it stand still with its connections open, or go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP if hangs else signal.SIGCONT)
 
     def kill(self) -> None:
         """SIGKILL, and waits until it is gone."""

@@ -330,3 +330,25 @@ async def test_a_service_that_dies_loses_no_turn(tmp_path: Path) -> None:
         ids = [row.message.id for row in await host.stored()]
         assert len(set(ids)) == len(ids)
         print(f"turns without the service took {took[0]:.2f} s and {took[1]:.2f} s")
+
+
+async def test_a_service_that_hangs_loses_no_turn_and_the_same_words_are_two_turns(
+    tmp_path: Path,
+) -> None:
+    async with openclaw(tmp_path) as host:
+        await host.say("ALPHA")
+        host.service.hang(True)
+        took: list[float] = []
+        for words in ("go on", "go on"):
+            began = time.monotonic()
+            await host.say(words)
+            took.append(time.monotonic() - began)
+        shown = [words_of(row) for row in host.asked[-1]]
+        assert sum(words.endswith("go on") for words in shown) == 2
+        host.service.hang(False)
+        await soon(lambda: serves(host.service.address))
+        await host.say("go on")
+        await host.say("BRAVO")
+        said = [one for one in await host.said() if not one.startswith("Answer")]
+        assert said == ["ALPHA", "go on", "go on", "go on", "BRAVO"]
+        print(f"turns with a service that hangs took {took[0]:.2f} s and {took[1]:.2f} s")
