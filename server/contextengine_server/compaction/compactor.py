@@ -41,6 +41,7 @@ from contextengine_server.compaction.request import (
     Compacted,
     CompactionRequest,
     Precondition,
+    answered,
     precondition_of,
     reach_of,
 )
@@ -71,7 +72,6 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import with_oldest
-from contextengine_server.slices import ASIDE_STEPS, aside
 from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, Debt, SessionHead, SummaryRow
@@ -305,10 +305,8 @@ class Compactor(msgspec.Struct, frozen=True):
             said=words_of,
         )
         with self.asking(session.scope, engine):
-            if view.steps < ASIDE_STEPS or rewriter_of(engine) is not None:
-                return engine.compaction(view, goal)
-            async with session.lock:  # nobody writes to what a thread reads
-                return await aside(partial(engine.compaction, view, goal))
+            ask = partial(engine.compaction, view, goal)
+            return await answered(session, engine, view.steps, ask)
 
     @contextmanager
     def asking(self, scope: Scope, engine: Engine) -> Iterator[None]:
@@ -341,13 +339,10 @@ class Compactor(msgspec.Struct, frozen=True):
                 new = replace(self.sessions.next_head(session), ended=head.ended)
                 # What was evicted is judged by what is there at the commit, appends meanwhile
                 # included.
-                row = row_of(
-                    made,
-                    summary,
-                    new,
-                    snapshot_of(session.view, engine.saved(session.view, wanted.available)),
-                    session.encoding.shaper,
-                )
+                view, ask = session.view, partial(engine.saved, session.view, wanted.available)
+                saved = await answered(session, engine, view.steps, ask, locked=True)
+                snapshot = snapshot_of(view, saved)
+                row = row_of(made, summary, new, snapshot, session.encoding.shaper)
                 shrunk = shrinks(made.gain, row.tokens)
                 state = session.state if told is None else told.noted(session.state)
                 state = after_summary(engine, state, summary, new.updated_ms)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from contextengine_server.context.budget import ReferenceTokens, cell
 from contextengine_server.context.view import Summary
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.rewrite import rewriter_of
 from contextengine_server.session.session import Session
+from contextengine_server.slices import ASIDE_STEPS, aside
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.summarize.request import Steering
 from contextengine_server.telemetry.tracing import Trace
+
+T = TypeVar("T")
 
 MAX_PASSES = 5_000
 """Passes of one call: a history of a hundred million tokens in leaves of 20,000. Every pass shrinks
@@ -115,3 +122,16 @@ def describe(span: Trace, done: Compacted) -> None:
     span.set("contextengine.compaction.summaries", len(done.summaries))
     span.set("contextengine.compaction.tokens_before", done.before)
     span.set("contextengine.compaction.tokens_after", done.after)
+
+
+async def answered(
+    session: Session, engine: Engine, steps: int, ask: Callable[[], T], *, locked: bool = False
+) -> T:
+    """What the engine answers of a view of so many steps: of a long one beside the event loop,
+    while nobody writes to the session. `locked`: the caller holds its lock."""
+    if steps < ASIDE_STEPS or rewriter_of(engine) is not None:
+        return ask()
+    if locked:
+        return await aside(ask)
+    async with session.lock:
+        return await aside(ask)

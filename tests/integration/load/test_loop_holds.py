@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from contextengine import types as t
-from contextengine_server.compaction import compactor
+from contextengine_server.compaction import request
 from contextengine_server.context.view import View
 from contextengine_server.engines.dag.engine import DagEngine
 from tests.integration.harness import PATIENCE_S, House, budget, ref
@@ -138,7 +138,7 @@ async def test_a_compaction_of_a_long_view_is_planned_in_a_thread(
         return plan(self, view, *arguments)
 
     monkeypatch.setattr(DagEngine, "compaction", watched)
-    monkeypatch.setattr(compactor, "ASIDE_STEPS", 4)
+    monkeypatch.setattr(request, "ASIDE_STEPS", 4)
     await house.restart()
     await ask(house, session)
     assert seen

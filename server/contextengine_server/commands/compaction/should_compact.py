@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from contextengine_server.compaction.compaction_pass import Pass
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.model_failure import blocked, goes_by_attempts
-from contextengine_server.compaction.request import HELD, CompactionRequest
+from contextengine_server.compaction.request import HELD, CompactionRequest, answered
 from contextengine_server.context.budget import ModelTokens, ReferenceTokens, cell, in_model
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
@@ -91,9 +93,8 @@ class ShouldCompact(msgspec.Struct, frozen=True):
                 view = await self.lists.view(session, engine, live)
             more = uncounted_in(call.measured, session, engine, spec, available, view)
             with self.compactor.asking(scope, engine):
-                tokens = view.view_tokens() - engine.saved(view, available) + more
-                limit = engine.limit(view, available)
-                due = engine.due(view, available, with_uncounted(view, more))
+                judging = partial(_judged, engine, view, available, more)
+                tokens, limit, due = await answered(session, engine, view.steps, judging)
             wanted = CompactionRequest(available, force=True, uncounted=more)
             content = await self._has_content(session, view, engine, wanted, call, due=due)
             # An engine that leaves compaction to its host, which asks here, is never due itself.
@@ -138,6 +139,15 @@ class ShouldCompact(msgspec.Struct, frozen=True):
             view = await self.compactor.planned_over(session, engine)
         made = await self.compactor.next_pass(engine, session, view, wanted, 0)
         return isinstance(made, Pass)
+
+
+def _judged(
+    engine: Engine, view: View, available: ReferenceTokens, more: ReferenceTokens
+) -> tuple[int, int, bool]:
+    """The view's tokens as it is shown, above how many a compaction is due, and whether one is."""
+    tokens = view.view_tokens() - engine.saved(view, available) + more
+    due = engine.due(view, available, with_uncounted(view, more))
+    return tokens, engine.limit(view, available), due
 
 
 def awaits_usage(state: SessionState) -> bool:
