@@ -341,9 +341,9 @@ class AssembleWriter(msgspec.Struct, frozen=True):
                 span.set("contextengine.reply.reused_tokens", reused)
         return reply, reused
 
-    async def explained(self, reply: bytes, assembly: Assembly) -> bytes:
-        """The reply with the decisions about every message."""
-        return reply + await in_slices(replies.explained(assembly))
+    async def explained(self, assembly: Assembly) -> bytes:
+        """The decisions about every message."""
+        return await in_slices(replies.explained(assembly))
 
     async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
         """The reply with its projection."""

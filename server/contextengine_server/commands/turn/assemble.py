@@ -35,9 +35,9 @@ class ReplyWriter(Protocol):
         """The reply in parts, and how many of its tokens the caller holds. Waits for nothing: a
         commit of the session would change the view under the reply."""
 
-    async def explained(self, reply: bytes, assembly: Assembly) -> bytes:
-        """The reply with a decision about every message. The view is as it was assembled when this
-        begins, and may be gone on with meanwhile."""
+    async def explained(self, assembly: Assembly) -> bytes:
+        """A decision about every message: what follows the reply. The view is as it was assembled
+        when this begins, and may be gone on with meanwhile."""
 
     async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
         """The reply with its projection."""
@@ -76,12 +76,12 @@ class Assemble(msgspec.Struct, frozen=True):
             announce(self.events, self.meters, assembly)
         view = assembly.view
         stands_on = view.incarnation, view.revision, view.commit_id
+        if call.whole:  # before anybody else has a turn, who may go on with the view
+            parts.append(await writer.explained(assembly))
         # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in
         # twice. A long one is copied in a thread, which needs no interpreter for it.
         many = len(parts) > JOINED_AT_ONCE
         reply = await aside(partial(b"".join, parts)) if many else b"".join(parts)
-        if call.whole:
-            reply = await writer.explained(reply, assembly)
         if writer.projects:
             reply = await writer.beside(reply, assembly)
         owed = True

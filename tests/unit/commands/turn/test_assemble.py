@@ -3,9 +3,12 @@ changes; a compaction that is due is queued."""
 
 from __future__ import annotations
 
+import asyncio
+
 import orjson
 import pytest
 
+from contextengine_server.commands.turn import assemble
 from contextengine_server.commands.turn.reply_cache import MAX_QUESTION_BYTES
 from contextengine_server.context.budget import ModelTokens
 from contextengine_server.session.address import Ref
@@ -31,7 +34,7 @@ class Writer:
         self.made.append(assembly)
         return ["|".join(texts_of(assembly)).encode()], 1
 
-    async def explained(self, reply: bytes, assembly: Assembly) -> bytes:
+    async def explained(self, assembly: Assembly) -> bytes:
         raise NotImplementedError
 
     async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
@@ -44,6 +47,31 @@ async def ask(server: Server, tokens: int = 100_000, ref: Ref = S1) -> bytes:
         return b"again " + known
     call = AssembleCall(TENANT, ref, budget=BudgetSpec(message_tokens=tokens))
     return await server.context.assemble.run(call, QUESTION, Writer())
+
+
+class Explaining(Writer):
+    """Explains, and knows whether somebody else had a turn between the reply and that."""
+
+    projects = False
+    others = False
+
+    def write(self, assembly: Assembly) -> tuple[list[bytes], int]:
+        asyncio.get_running_loop().call_soon(setattr, self, "others", True)
+        return super().write(assembly)
+
+    async def explained(self, assembly: Assembly) -> bytes:
+        return b" after others" if self.others else b" at once"
+
+
+@pytest.mark.parametrize("at_once", [0, 2_000])
+async def test_a_long_list_is_explained_as_it_was_assembled(
+    server: Server, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(assemble, "JOINED_AT_ONCE", at_once)
+    await server.ingest("a", "b")
+    call = AssembleCall(TENANT, S1, budget=BudgetSpec(message_tokens=100_000), whole=True)
+    reply = await server.context.assemble.run(call, QUESTION, Explaining())
+    assert reply == b"a|b at once"
 
 
 async def test_the_reply_is_what_the_writer_makes_of_it(server: Server) -> None:
