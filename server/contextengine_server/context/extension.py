@@ -13,6 +13,7 @@ from .atom import Atom
 from .carried import FoldState, Pause
 from .message import Entry
 from .observations import Observation, Pictured, Reply
+from .view import View
 
 CHECKPOINT_EVERY = 256
 """Sequences from one checkpoint of the fold to the next, about."""
@@ -110,3 +111,17 @@ def with_steps(steps: list[int], more: set[int]) -> list[int]:
 def _among(steps: list[int], step: int) -> bool:
     at = bisect_left(steps, step)
     return at < len(steps) and steps[at] == step
+
+
+def move(view: View, change: Extension) -> None:
+    """Brings what an extension changes of earlier messages into the view."""
+    if change.moves and view.lent:
+        view.atoms, view.lent = [atom.clone() for atom in view.atoms], False
+    for step, delta in change.moves:
+        for atom in view.atoms[max(0, step + 1 - view.base) :]:
+            atom.start += delta
+    for at, delta in change.shifts:
+        view.summaries = [s.shifted(delta) if s.first_sequence > at else s for s in view.summaries]
+        view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
+    for step, atom in change.replaced.items():
+        view.atoms[step - view.base] = atom  # no atom before the window is reached
