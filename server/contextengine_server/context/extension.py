@@ -13,7 +13,7 @@ from .atom import Atom
 from .carried import FoldState, Pause
 from .message import Entry
 from .observations import Observation, Pictured, Reply
-from .view import View
+from .view import Summary, View
 
 CHECKPOINT_EVERY = 256
 """Sequences from one checkpoint of the fold to the next, about."""
@@ -113,6 +113,13 @@ def _among(steps: list[int], step: int) -> bool:
     return at < len(steps) and steps[at] == step
 
 
+def shifted(summaries: list[Summary], shifts: Sequence[tuple[int, int]]) -> list[Summary]:
+    """Summaries after the running sums before them moved: (behind which sequence, by how much)."""
+    for at, delta in shifts:
+        summaries = [one.shifted(delta) if one.first_sequence > at else one for one in summaries]
+    return summaries
+
+
 def move(view: View, change: Extension) -> None:
     """Brings what an extension changes of earlier messages into the view."""
     if change.moves and view.lent:
@@ -120,8 +127,9 @@ def move(view: View, change: Extension) -> None:
     for step, delta in change.moves:
         for atom in view.atoms[max(0, step + 1 - view.base) :]:
             atom.start += delta
+    if change.shifts:
+        view.summaries = shifted(view.summaries, change.shifts)
     for at, delta in change.shifts:
-        view.summaries = [s.shifted(delta) if s.first_sequence > at else s for s in view.summaries]
         view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
     for step, atom in change.replaced.items():
         view.atoms[step - view.base] = atom  # no atom before the window is reached

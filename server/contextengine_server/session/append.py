@@ -11,6 +11,7 @@ from msgspec import structs
 from msgspec.structs import asdict, replace
 
 from contextengine_server.context.atom import Atom
+from contextengine_server.context.extension import shifted
 from contextengine_server.context.fold import (
     EntryFacts,
     Extension,
@@ -228,6 +229,7 @@ class Appender(msgspec.Struct, frozen=True):
         expected = over if over is not None else before.revision if before is not None else 0
         messages: list[MessageRow] = []
         moved: dict[str, Any] = {}
+        facts_moved: list[Facts] = []
         if change is not None:
             last_id = state.view.last_id
             for entry in entries:
@@ -240,6 +242,8 @@ class Appender(msgspec.Struct, frozen=True):
                 points = with_checkpoints(state, facts, session.view, change, entries)
                 state = structs.replace(state, checkpoints=points)
             state = structs.replace(state, view=facts)
+            if len(change.facts) > len(entries):
+                facts_moved = changed_facts(change, entries)
             moved = {
                 "last_sequence": entries[-1].sequence,
                 "message_count": session.view.message_count + len(entries),
@@ -252,11 +256,6 @@ class Appender(msgspec.Struct, frozen=True):
             head, state = edit(head, state)
             head = replace(head, state=encode_state(state))
         written = Written(plan.stored, head.revision, created=not expected)
-        facts_moved = (
-            changed_facts(change, entries)
-            if change is not None and len(change.facts) > len(entries)
-            else []
-        )
         if rewind is not None:
             facts_moved += _shifted(rewind.facts, facts_moved, change)
         if address.left:
@@ -283,6 +282,8 @@ class Appender(msgspec.Struct, frozen=True):
         )
         if change is not None:
             apply(session.view, change)
+            if change.shifts:
+                session.live_summaries = shifted(session.live_summaries, change.shifts)
             size = session.size or SESSION_OVERHEAD
             for entry in entries:
                 size += 2 * len(entry.body) + ENTRY_OVERHEAD

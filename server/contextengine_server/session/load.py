@@ -100,6 +100,8 @@ async def _load(
     if first is None:
         rows = await _all_rows(store, head)
         await _fold(view, rows, shaper)
+        if head.parent_session:
+            summaries = _at_their_steps(view, summaries, state)
     else:
         rows = await store.messages(head.scope, first.sequence)
         assert first.step is not None
@@ -138,6 +140,20 @@ def place_summaries(view: View, live: list[Summary], state: SessionState) -> Non
         replace(summary.before, masked=commits[bisect_left(commits, summary.created) - 1])
         for summary in live
     )
+
+
+def _at_their_steps(view: View, live: list[Summary], state: SessionState) -> list[Summary]:
+    """The live summaries with the running sums of the steps that they cover, which are all in
+    memory, and the view with them. What the row of an inherited one says is as of the session that
+    stores it: a late result that came to the one that goes on moved nothing there."""
+    placed = [
+        one.shifted(view.atoms[one.first_step].start - one.span_start)
+        if one.first_step < view.steps
+        else one
+        for one in live
+    ]
+    place_summaries(view, placed, state)
+    return placed
 
 
 async def lineage_rows(
@@ -201,7 +217,8 @@ async def _summaries(
 async def lineage_summaries(
     store: Store, head: SessionHead, *, as_of: int | None = None
 ) -> list[SummaryRow]:
-    """All live summaries of the view, those of the session it continues first."""
+    """All live summaries of the view, those of the session it continues first. What became of one
+    behind the moment that the view is of is no part of it."""
     inherited: list[SummaryRow] = []
     if inherits(head, as_of):
         parent = await parent_of(store, head)
@@ -209,7 +226,8 @@ async def lineage_summaries(
             rows = await lineage_summaries(store, parent, as_of=head.parent_revision)
             rows += successors(rows, await store.summaries(parent.scope, retired=True))
             inherited = [row for row in rows if row.last_sequence <= head.parent_sequence]
-    return [*inherited, *await store.summaries(head.scope, as_of=as_of)]
+    rows = [*inherited, *await store.summaries(head.scope, as_of=as_of)]
+    return [replace(row, retired_revision=0) if row.retired_revision else row for row in rows]
 
 
 async def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
