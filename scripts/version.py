@@ -83,6 +83,7 @@ PLACES = (
     Place("clients/go/examples/go.mod", r"contextengine/clients/go v(.+)"),
     Place("clients/README.md", r"contextengine-client-(.+)\.tgz"),
     Place("deploy/compose.yaml", r"image: contextengine:(.+)"),
+    Place("deploy/compose.replicas.yaml", r"image: contextengine:(.+)"),
 )
 
 
