@@ -46,30 +46,6 @@ def test_real_sessions(rows: Sequence[ViewRow], budget: int, prefix: float) -> N
     assert median(replay.uses) >= 0.89
 
 
-@pytest.mark.parametrize("budget", [1_500, 2_000, 2_500, 3_500, 5_000, 12_000, 30_000])
-@pytest.mark.parametrize("written", [0.6, 1])
-@pytest.mark.parametrize(
-    "rows", [coding(), airline(0), airline(1), doubled()], ids=["coding", "even", "odd", "doubled"]
-)
-def test_small_budgets(rows: Sequence[ViewRow], written: float, budget: int) -> None:
-    """The newest of what is not shown is shown where there is room, unless it was left out before:
-    what had no room once stays away until it is summarized anew. The passes of a job are commits of
-    their own: between them a summary may have had less room than is known afterwards."""
-    replay = replayed(DAG, rows, budget, written=written)
-    assert (replay.large_back, replay.told_back) == (0, 0)
-    assert len(replay.unforced) <= (1 if budget < 2_500 else 0), replay.unforced
-
-
-@given(st.one_of(MIXED, ALIKE), st.integers(1_500, 30_000), st.sampled_from([0.6, 1]))
-def test_no_summary_comes_back_and_none_is_missed(
-    turns: list[Turn], budget: int, written: float
-) -> None:
-    """Also where one step is larger than the budget."""
-    replay = replayed(DAG, rows_of_turns(turns), budget, written=written)
-    assert replay.told_back == 0
-    assert budget < 8_000 or not replay.unforced, replay.unforced
-
-
 @pytest.mark.parametrize("budget", [16_000, 50_000])
 @pytest.mark.parametrize("written", [0.3, 0.6])
 def test_a_summarizer_that_writes_less_than_it_may(budget: int, written: float) -> None:

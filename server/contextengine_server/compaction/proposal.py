@@ -251,7 +251,7 @@ def _apart(view: View) -> View:
         anchors=dict(view.anchors),
         summaries=list(view.summaries),
         leaves=list(view.leaves),
-        evictions=EvictionHistory(list(view.evictions.front), list(view.evictions.commits)),
+        evictions=EvictionHistory(list(view.evictions.front)),
     )
 
 

@@ -9,8 +9,7 @@ budget it is one of them that reached furthest.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -34,11 +33,6 @@ class CommitSnapshot(msgspec.Struct, frozen=True):
     follows from the summaries there are, and is stored nowhere."""
     user_step: int = -1
     """The step of the newest user's message; -1: there was none, or it is not known any more."""
-
-    @property
-    def asked_within(self) -> bool:
-        """True where the newest user's message stood among what stood before the newest history."""
-        return not self.peak
 
     @property
     def reach(self) -> int:
@@ -67,20 +61,13 @@ class EvictionHistory:
 
     front: list[CommitSnapshot] = field(default_factory=list)
     """The fullest first; none of them outdoes another."""
-    commits: list[CommitSnapshot] = field(default_factory=list)
-    """All of them, in order."""
 
     def add(self, before: CommitSnapshot) -> None:
-        """Takes in one more commit, which is the newest."""
-        self.commits.append(before)
+        """Takes in one more commit."""
         if any(known.outdoes(before) for known in self.front):
             return
         kept = [known for known in self.front if not before.outdoes(known)]
         self.front = sorted([*kept, before], key=_fullness, reverse=True)
-
-    def since(self, created: int) -> Sequence[CommitSnapshot]:
-        """The commits that followed the one of this revision, in order."""
-        return self.commits[bisect_left(self.commits, created, key=_masked) :]
 
     def evicting(self, room: int) -> Iterator[CommitSnapshot]:
         """The commits before which a budget with this much room had evicted something."""
@@ -93,13 +80,9 @@ class EvictionHistory:
 def history_of(commits: Iterable[CommitSnapshot]) -> EvictionHistory:
     """The commits of these that may decide."""
     history = EvictionHistory()
-    for before in sorted(commits, key=_masked):
+    for before in commits:
         history.add(before)
     return history
-
-
-def _masked(before: CommitSnapshot) -> int:
-    return before.masked
 
 
 def _fullness(before: CommitSnapshot) -> int:

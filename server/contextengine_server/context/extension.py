@@ -13,7 +13,7 @@ from .atom import Atom
 from .carried import FoldState, Pause
 from .message import Entry
 from .observations import Observation, Pictured, Reply
-from .view import Summary, View
+from .view import Summary
 
 CHECKPOINT_EVERY = 256
 """Sequences from one checkpoint of the fold to the next, about."""
@@ -98,6 +98,12 @@ class Extension:
         """True where a late result changed what was shown before."""
         return bool(self.shifts)
 
+    def moved(self, summaries: list[Summary]) -> list[Summary]:
+        """The summaries after what stands before them changed."""
+        for at, delta in self.shifts:
+            summaries = [s.shifted(delta) if s.first_sequence > at else s for s in summaries]
+        return summaries
+
 
 def with_steps(steps: list[int], more: set[int]) -> list[int]:
     """Rising steps and more of them, which mostly stand behind those that are there: to fold a
@@ -111,25 +117,3 @@ def with_steps(steps: list[int], more: set[int]) -> list[int]:
 def _among(steps: list[int], step: int) -> bool:
     at = bisect_left(steps, step)
     return at < len(steps) and steps[at] == step
-
-
-def shifted(summaries: list[Summary], shifts: Sequence[tuple[int, int]]) -> list[Summary]:
-    """Summaries after the running sums before them moved: (behind which sequence, by how much)."""
-    for at, delta in shifts:
-        summaries = [one.shifted(delta) if one.first_sequence > at else one for one in summaries]
-    return summaries
-
-
-def move(view: View, change: Extension) -> None:
-    """Brings what an extension changes of earlier messages into the view."""
-    if change.moves and view.lent:
-        view.atoms, view.lent = [atom.clone() for atom in view.atoms], False
-    for step, delta in change.moves:
-        for atom in view.atoms[max(0, step + 1 - view.base) :]:
-            atom.start += delta
-    if change.shifts:
-        view.summaries = shifted(view.summaries, change.shifts)
-    for at, delta in change.shifts:
-        view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
-    for step, atom in change.replaced.items():
-        view.atoms[step - view.base] = atom  # no atom before the window is reached

@@ -11,7 +11,6 @@ from msgspec import structs
 from msgspec.structs import asdict, replace
 
 from contextengine_server.context.atom import Atom
-from contextengine_server.context.extension import shifted
 from contextengine_server.context.fold import (
     EntryFacts,
     Extension,
@@ -283,7 +282,7 @@ class Appender(msgspec.Struct, frozen=True):
         if change is not None:
             apply(session.view, change)
             if change.shifts:
-                session.live_summaries = shifted(session.live_summaries, change.shifts)
+                session.live_summaries = change.moved(session.live_summaries)
             size = session.size or SESSION_OVERHEAD
             for entry in entries:
                 size += 2 * len(entry.body) + ENTRY_OVERHEAD

@@ -7,10 +7,10 @@ from contextengine_server.context.lawful import (
     least,
     newest_within,
     plan_of,
+    settled_room,
     snapshot_of,
 )
 from contextengine_server.context.plan import Keep
-from contextengine_server.context.settled import settled_room
 from contextengine_server.context.view import View
 from contextengine_server.testing.engine.trial import Trial, trial_of
 from tests.unit.engines.test_dag_compaction import said
