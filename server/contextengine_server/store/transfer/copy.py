@@ -15,13 +15,12 @@ import msgspec
 from contextengine_server.store.errors import StoreRefused
 
 from .side import CopySource, CopyTarget, Key, Lives
-from .tables import COMMIT, HEADS, IDENTITY, OF_SESSIONS, WHOLE, Digest, Row, columns, whose
+from .tables import COMMIT, INCARNATION, LAST, OF_SESSIONS, REVISION, WHOLE, Digest, Row, whose
 
 _SESSIONS = 100
 _MESSAGES = 2_000
 """What a group holds at most, but for a session that has more by itself."""
 _SOURCE = "source"
-_LAST = columns(HEADS).index("last_sequence")
 _SHOWN = 3
 
 Told = Callable[[int], None]
@@ -197,11 +196,11 @@ def _groups(heads: Sequence[Row]) -> Iterator[list[Row]]:
     group: list[Row] = []
     messages = 0
     for head in heads:
-        if group and (len(group) == _SESSIONS or messages + head[_LAST] > _MESSAGES):
+        if group and (len(group) == _SESSIONS or messages + head[LAST] > _MESSAGES):
             yield group
             group, messages = [], 0
         group.append(head)
-        messages += head[_LAST]
+        messages += head[LAST]
     if group:
         yield group
 
@@ -211,12 +210,12 @@ def _part(key: Key) -> str:
 
 
 def _life(head: Row) -> str:
-    return str(head[IDENTITY[3]])
+    return str(head[INCARNATION])
 
 
 def _state(head: Row) -> str:
     """What names the state of a session."""
-    return f"{_life(head)} {head[IDENTITY[4]]} {head[COMMIT].hex()}"
+    return f"{_life(head)} {head[REVISION]} {head[COMMIT].hex()}"
 
 
 def _unlike(what: str) -> StoreRefused:

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from contextengine_server.store.sql.columns import KEY
 from contextengine_server.store.sql.schema import metadata
 
 Row = tuple[Any, ...]
@@ -50,8 +49,10 @@ def whose(row: Row) -> tuple[str, str, str]:
     return row[0], row[1], row[2]
 
 
-IDENTITY = tuple(columns(HEADS).index(name) for name in (*KEY, "incarnation", "revision"))
-COMMIT = columns(HEADS).index("commit_id")
+INCARNATION, REVISION, COMMIT, LAST = (
+    columns(HEADS).index(name) for name in ("incarnation", "revision", "commit_id", "last_sequence")
+)
+"""Where they stand in a head."""
 
 
 class Digest:
