@@ -19,6 +19,8 @@ RELEASED := proto/released/v1.binpb
 TOOLS := .tools/bin
 GRPCURL := $(TOOLS)/grpcurl
 ACTIONLINT := $(TOOLS)/actionlint
+HELM := $(TOOLS)/helm
+KUBERNETES := .tools/kubernetes/bin/kubernetes-validate
 GO_PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
 # The load, and ghz's runner with what ghz cannot do alone.
 GHZ := $(TOOLS)/ghz
@@ -182,6 +184,9 @@ test-hosts: setup $(FRAMEWORKS_READY) $(if $(shell command -v npm),$(NODE_HOSTS)
 test-frameworks: $(FRAMEWORKS_READY) ## Hold every framework, installed into tests/hosts, to one table of scenarios
 	$(FRAMEWORKS)/bin/python -m pytest -q -n auto tests/hosts/test_table.py tests/hosts/test_langchain.py tests/hosts/test_framework_parts.py
 
+test-helm: setup $(HELM) $(KUBERNETES) ## Lint and render the Helm chart, and start a server with what is rendered (needs Go)
+	CONTEXTENGINE_HELM=yes $(BIN)/python -m pytest -q tests/deploy/test_chart.py
+
 demo: $(RUN_READY) ## Replay the example transcripts and print what the model would see
 	$(RUN_BIN)/python scripts/demo.py
 
@@ -296,6 +301,16 @@ $(CODEX): tests/codex/package-lock.json
 
 $(ACTIONLINT):
 	GOBIN=$(abspath $(TOOLS)) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.9
+
+# A minute and a half on two idle cores, once.
+$(HELM):
+	@command -v go > /dev/null || { echo "Go 1.24 or newer is needed to build Helm: put go on PATH"; exit 1; }
+	GOBIN=$(abspath $(TOOLS)) go install -ldflags '-s -w' helm.sh/helm/v3/cmd/helm@v3.19.2
+
+$(KUBERNETES): tests/deploy/requirements.txt
+	"$(PYTHON)" -m venv .tools/kubernetes
+	.tools/kubernetes/bin/python $(PIP_LOCKED) -r $<
+	@touch $@
 
 # For the calls that the README shows.
 $(GRPCURL):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compiles requirements.lock (what the server runs on), deploy/build.lock (what its wheels are built with),
-# requirements-dev.lock (what a developer has besides) and tests/hosts/requirements.txt (what agents are built with), with hashes and without download addresses. The distributions of this
+# requirements-dev.lock (what a developer has besides), tests/hosts/requirements.txt (what agents are built with) and
+# tests/deploy/requirements.txt (what a chart is held against), with hashes and without download addresses. The distributions of this
 # repository are left out: they are installed from it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,3 +16,4 @@ compile pyproject.toml --extra postgres --output-file requirements.lock
 compile deploy/build.in --output-file deploy/build.lock
 compile pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock
 compile pyproject.toml --extra testing --extra postgres tests/hosts/requirements.in --output-file tests/hosts/requirements.txt
+compile tests/deploy/requirements.in --constraint requirements-dev.lock --output-file tests/deploy/requirements.txt

@@ -84,6 +84,8 @@ PLACES = (
     Place("clients/README.md", r"contextengine-client-(.+)\.tgz"),
     Place("deploy/compose.yaml", r"image: contextengine:(.+)"),
     Place("deploy/compose.replicas.yaml", r"image: contextengine:(.+)"),
+    Place("deploy/helm/contextengine/Chart.yaml", r"^version: (.+)"),
+    Place("deploy/helm/contextengine/Chart.yaml", r'^appVersion: "(.+)"'),
 )
 
 

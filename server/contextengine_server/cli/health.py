@@ -3,20 +3,47 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contextengine_server.cli.connection import Where, dialled, settings_of
 from contextengine_server.cli.output import CommandFailed
 
+if TYPE_CHECKING:
+    import grpc
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How the connection is secured, if at all."""
+
+    tls: bool
+    authority: Path | None
+    """PEM of who signs the server's certificate. None: the system's authorities."""
+    server_name: str
+    """The name to look for in the certificate. Empty: the address."""
+    certificate: Path | None
+    """PEM of what is shown to a server that asks for a certificate."""
+    key: Path | None
+
+    def credentials(self) -> grpc.ChannelCredentials | None:
+        """None: the connection is plain. Raises CommandFailed."""
+        if (self.certificate is None) is not (self.key is None):
+            raise CommandFailed("--cert and --key belong together: give both", 2)
+        if not (self.tls or self.authority or self.server_name or self.certificate):
+            return None
+        import grpc
+
+        return grpc.ssl_channel_credentials(
+            root_certificates=_read("--ca", self.authority),
+            private_key=_read("--key", self.key),
+            certificate_chain=_read("--cert", self.certificate),
+        )
+
 
 def check_health(
-    address: str,
-    service: str,
-    tls: bool,
-    authority: Path | None,
-    config: Path | None,
-    timeout: float,
+    address: str, service: str, trust: Trust, config: Path | None, timeout: float
 ) -> str:
     """The state that the server reports, SERVING or another. Raises CommandFailed where none
     answers in time."""
@@ -26,12 +53,10 @@ def check_health(
     from grpc_health.v1 import health_pb2, health_pb2_grpc
 
     target = dialled(address or settings_of(Where(config=config)).server.address)
-    if tls or authority is not None:
-        try:
-            roots = authority.read_bytes() if authority is not None else None
-        except OSError as error:
-            raise CommandFailed(f"--ca {authority}: cannot be read: {error.strerror}", 2) from error
-        channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(roots))
+    credentials = trust.credentials()
+    if credentials is not None:
+        named = [("grpc.ssl_target_name_override", trust.server_name)] if trust.server_name else []
+        channel = grpc.secure_channel(target, credentials, named)
     else:
         channel = grpc.insecure_channel(target)
     with channel:
@@ -47,6 +72,14 @@ def check_health(
                 ) from error
             raise CommandFailed(
                 f"the server at {target} does not answer ({error.code().name}): is it running"
-                " there, and does it speak TLS (--tls, --ca)?"
+                " there, and does it speak TLS (--tls, --ca, --server-name), and ask for a"
+                " certificate (--cert, --key)?"
             ) from error
     return health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+
+
+def _read(option: str, file: Path | None) -> bytes | None:
+    try:
+        return None if file is None else file.read_bytes()
+    except OSError as error:
+        raise CommandFailed(f"{option} {file}: cannot be read: {error.strerror}", 2) from error

@@ -210,14 +210,31 @@ def health(
             help="Speak TLS, trusting the authorities in this PEM file.", show_default=False
         ),
     ] = None,
+    server_name: Annotated[
+        str,
+        typer.Option(
+            help="Speak TLS, and look for this name in the certificate. Default: the address.",
+            show_default=False,
+        ),
+    ] = "",
+    cert: Annotated[
+        Path | None,
+        typer.Option(
+            help="Speak TLS, and show this certificate (PEM) to a server that asks for one.",
+            show_default=False,
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The private key of --cert (PEM).", show_default=False)
+    ] = None,
     config: ConfigFile = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the answer.")] = 5.0,
 ) -> None:
     """Ask a server whether it serves, by grpc.health.v1, which needs no token. The exit status is 0
     only where it does."""
-    from contextengine_server.cli.health import check_health
+    from contextengine_server.cli.health import Trust, check_health
 
-    state = check_health(address, service, tls, ca, config, timeout)
+    state = check_health(address, service, Trust(tls, ca, server_name, cert, key), config, timeout)
     print(state)
     if state != "SERVING":
         raise typer.Exit(1)
