@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
 
-Way = Enum("Way", "OPEN CLOSED HUNG")
+Way = Enum("Way", "OPEN CLOSED HUNG DEAF")
+"""Deaf: what is sent arrives, and no answer comes back."""
 
 
 class Gate:
@@ -27,7 +28,7 @@ class Gate:
 
     def turn(self, way: Way) -> None:
         """What stands there from now on. Connections that there are end, unless it hangs."""
-        if way is not Way.HUNG:
+        if way in (Way.OPEN, Way.CLOSED):
             for writer in self._open:
                 writer.transport.abort()
             self._open.clear()
@@ -40,14 +41,17 @@ class Gate:
             if self._way is Way.OPEN:
                 there, back = await asyncio.open_connection(self._host, self._port)
                 self._open.add(back)
-                await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+                answers = self._pump(there, writer, back=True)
+                await asyncio.gather(self._pump(reader, back), answers)
             elif self._way is Way.HUNG:
                 await reader.read()
         writer.transport.abort()
 
-    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, back: bool = False
+    ) -> None:
         while chunk := await source.read(65_536):
-            if self._way is Way.OPEN:
+            if self._way is Way.OPEN or (self._way is Way.DEAF and not back):
                 target.write(chunk)
                 await target.drain()
         target.transport.abort()

@@ -57,6 +57,8 @@ class Upstream:
         self.cancelled = asyncio.Event()
         self.hold: asyncio.Event | None = None
         """What a streamed reply waits for after its first event. None: nothing."""
+        self.lingers: asyncio.Event | None = None
+        """What the end of a streamed reply waits for after its last event. None: nothing."""
         self.application = Starlette(
             routes=[Route("/{path:path}", self._handle, methods=["GET", "POST"])]
         )
@@ -90,6 +92,8 @@ class Upstream:
                 yield event
                 if at == 0 and self.hold is not None:
                     await self.hold.wait()
+            if self.lingers is not None:
+                await self.lingers.wait()
         except asyncio.CancelledError:
             self.cancelled.set()
             raise

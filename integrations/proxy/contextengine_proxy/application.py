@@ -86,6 +86,7 @@ class Proxy:
             self._talks = Talks(client, given.agent, given.windows, given.patience)
             yield
             await asyncio.gather(*self._recording)
+            await self._talks.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Any request but for the proxy's own health."""

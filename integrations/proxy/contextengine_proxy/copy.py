@@ -49,8 +49,9 @@ class ReplyCopy:
         except Exception as error:
             self._fail(error)
 
-    def reply(self) -> Reply | None:
-        """What was answered. None: it is not whole, or not to be read."""
+    def reply(self, *, ended: bool = True) -> Reply | None:
+        """What was answered. None: it is not whole, or not to be read. ended: whether all bytes
+        have come; where the client left before, its last ones say whether it is whole."""
         if self._failed:
             return None
         try:
@@ -58,7 +59,8 @@ class ReplyCopy:
                 return self._reader.reply()
             return self._dialect.whole(json.loads(b"".join(self._whole)))
         except Exception as error:
-            self._fail(error)
+            if ended:
+                self._fail(error)
             return None
 
     def text(self) -> str:

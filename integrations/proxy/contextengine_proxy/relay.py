@@ -41,6 +41,8 @@ class Relay:
         upstream says of a request that is too long."""
         self._client, self._request, self._dialect = client, request, dialect
         self._answered, self._refused = answered, refused
+        self._copy: ReplyCopy | None = None
+        """None: it is no reply that is read, or upstream has not begun with it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         carried = asyncio.ensure_future(self._carry(send))
@@ -54,6 +56,9 @@ class Relay:
             await asyncio.gather(carried, gone, return_exceptions=True)
         if done:
             carried.result()
+        elif self._copy is not None and (whole := self._copy.reply(ended=False)) is not None:
+            # Some clients go with the last event, before the end of what carries it.
+            await self._answered(whole)
 
     async def _carry(self, send: Send) -> None:
         try:
@@ -74,6 +79,7 @@ class Relay:
         if self._dialect is not None:
             kind = reply.headers.get("content-type", "")
             copy = ReplyCopy(self._dialect, kind, reply.headers.get("content-encoding", ""))
+            self._copy = copy if reply.status_code == 200 else None
         start: dict[str, Any] = {"type": "http.response.start", "status": reply.status_code}
         await send(start | {"headers": headers.downstream(reply.headers.raw)})
         try:

@@ -1,18 +1,17 @@
 """A client's conversations as sessions: what is new is stored, what fits is shown.
 
 The client's list is the truth: the session is brought to it before each call. So whatever could not
-be recorded comes with the client's next request, and nothing here has to be kept or sent again.
+be recorded comes with the client's next request; where there is none, it is a debt that is paid
+once the service is there again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import re
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -21,12 +20,15 @@ from contextengine import Assembly, AsyncClient, AsyncFeed, ContextEngineError, 
 from contextengine.feed import AT_ONCE
 from contextengine.formats import FormatError
 from contextengine.naming import name_by_content
-from contextengine.types import Budget, Item, LiveList, Message, ReportUsageRequest, WindowBudget
+from contextengine.types import Budget, LiveList, Message, ReportUsageRequest, WindowBudget
 
 from .conversation import opening, session_of
-from .dialects.dialect import Dialect, Entry, Reply, verbatim
-from .document import Document, Unreadable
+from .debts import Debt, Debts
+from .dialects.dialect import Dialect, Reply
+from .document import Unreadable
+from .reading import Reader, Request
 from .windows import Windows
+from .writing import written
 
 log = logging.getLogger("contextengine_proxy")
 
@@ -39,36 +41,10 @@ AWAY_S = 0.05
 """Seconds that a call waits for the one before it while the service is away."""
 NOT_KEPT = ("SESSION_IGNORED", "SESSION_STATELESS")
 """Sessions that the service is set to keep nothing of: the client's list is all there is."""
-_FINDER = re.compile(r" Find them with (\w+)\.")
-"""Where the service names a tool of recall, which a client need not have."""
 
 
 class BadSession(ValueError):
     """A session's name that cannot be one. The text is for the client."""
-
-
-@dataclass(slots=True)
-class Request:
-    """A conversation as a client sends it."""
-
-    dialect: Dialect
-    document: Document
-    leading: int
-    """How many elements of the list are instructions before the conversation."""
-    messages: list[Message]
-    ids: list[str]
-
-    @property
-    def model(self) -> str:
-        """The model that is asked for."""
-        model = self.document.value.get("model")
-        return model if isinstance(model, str) else ""
-
-    @property
-    def outside(self) -> str:
-        """What takes from the window besides the conversation."""
-        instructions = self.document.originals[: self.leading]
-        return "\n".join([*instructions, self.document.raw(*self.dialect.outside)])
 
 
 @dataclass(slots=True)
@@ -79,8 +55,9 @@ class Prepared:
     request: Request | None = None
     """None: it is no conversation that is kept."""
     talk: Talk | None = None
-    """None: it has no session yet, or the service is away."""
+    """None: it has no session yet."""
     assembly_id: str = ""
+    """Empty: the service was away, and the request goes through as it is."""
     credentials: tuple[str, ...] = ()
 
 
@@ -89,6 +66,9 @@ class Talk:
 
     def __init__(self, client: AsyncClient, ref: SessionRef) -> None:
         self.lock = asyncio.Lock()
+        self.name = ref.session_id
+        self.newest: Request | None = None
+        """The request that came last."""
         self.feed = AsyncFeed(client, ref)
         self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
         self._outside: tuple[bytes, int] = b"", 0
@@ -126,6 +106,7 @@ class Talks:
         self._patience = patience
         self._warm: OrderedDict[str, Talk] = OrderedDict()
         self._reader = Reader()
+        self._debts = Debts(self._pay)
         self.away = ""
         """Why the service was not there at the last call. Empty: it was."""
 
@@ -149,7 +130,8 @@ class Talks:
         if not named and begun is None:
             return prepared  # nothing to leave out yet, and no conversation to tell it from others
         session = named or session_of(request.ids[(begun or 1) - 1], credentials)
-        talk = self._talk(session)
+        prepared.talk = talk = self._talk(session)
+        talk.newest = request
         until = time.monotonic() + self._patience
         try:
             # Whoever holds it waits for the service: where that one is away it is not waited for.
@@ -162,36 +144,37 @@ class Talks:
         except (ContextEngineError, TimeoutError) as error:
             talk.feed.forget()
             self._missed(error)
+            self._owe(talk, request, request.messages, ended=False)
             return prepared
         self._there()
+        self._debts.settle(session)
         if assembly.response.outcome_reason in NOT_KEPT:
-            return prepared
-        prepared.talk, prepared.assembly_id = talk, assembly.response.assembly_id
+            return Prepared(body)
+        prepared.assembly_id = assembly.response.assembly_id
         prepared.body = written(request, assembly)
         return prepared
 
     async def record(self, prepared: Prepared, reply: Reply) -> None:
-        """Stores what the model answered and what it cost. What fails here comes with the client's
-        next request."""
+        """Stores what the model answered and what it cost."""
         request = prepared.request
         if request is None:
             return
+        new = name_by_content(reply.messages, request.ids[-1])
+        messages = [*request.messages, *reply.messages]
+        talk = prepared.talk
+        if talk is None:
+            if not new:
+                return
+            talk = self._talk(session_of(new[0], prepared.credentials))
+            talk.newest = request
+        ended = not any(part.HasField("tool_call") for part in messages[-1].parts)
         try:
-            ids = [*request.ids, *name_by_content(reply.messages, request.ids[-1])]
-            messages = [*request.messages, *reply.messages]
-            talk = prepared.talk
-            if talk is None:
-                begun = opening(request.messages)
-                if begun is not None or not reply.messages:
-                    return  # the service was away
-                talk = self._talk(session_of(ids[len(request.ids)], prepared.credentials))
             async with asyncio.timeout(RECORD_S), talk.lock:
-                new = prepared.talk is None or talk.feed.ends_with(request.ids)
-                if reply.messages and new:
-                    calls = any(part.HasField("tool_call") for part in messages[-1].parts)
-                    await talk.feed.bring(messages, ended=not calls, timeout=RECORD_S)
+                if new and _goes_on(talk, prepared):
+                    await talk.feed.bring(messages, ended=ended, timeout=RECORD_S)
+                    self._debts.settle(talk.name)
                 await talk.called(request.model, request.dialect.provider)
-                if reply.usage is not None:
+                if reply.usage is not None and prepared.assembly_id:
                     await talk.session.report_usage(
                         assembly_id=prepared.assembly_id,
                         usage=reply.usage,
@@ -202,6 +185,12 @@ class Talks:
                     )
         except (ContextEngineError, TimeoutError) as error:
             self._missed(error)
+            if not talk.feed.ends_with([message.id for message in messages]):
+                self._owe(talk, request, messages, ended=ended)
+
+    async def close(self) -> None:
+        """Stores what is owed, as far as the service is there."""
+        await self._debts.close()
 
     async def refused(self, prepared: Prepared, text: str) -> None:
         """The provider said that the request was too long: the service learns what it serves."""
@@ -217,13 +206,31 @@ class Talks:
         except ContextEngineError as error:
             self._missed(error)
 
+    def _owe(
+        self, talk: Talk, request: Request, messages: Sequence[Message], *, ended: bool
+    ) -> None:
+        if talk.newest is request:  # a newer one is the client's list now
+            self._debts.owe(talk.name, Debt(messages, ended, len(request.document.body)))
+
+    async def _pay(self, session: str, debt: Debt) -> None:
+        talk = self._talk(session)
+        async with asyncio.timeout(RECORD_S), talk.lock:
+            if not self._debts.stands(session, debt):
+                return
+            brought = await talk.feed.bring(debt.messages, ended=debt.ended, timeout=RECORD_S)
+            if brought is None:
+                live = _cut_off(debt.messages)
+                await talk.session.assemble(live=live, timeout=RECORD_S)
+                if debt.ended:
+                    await talk.session.after_turn(timeout=RECORD_S)
+        self._there()
+
     async def _assembled(self, talk: Talk, request: Request, until: float) -> Assembly:
         held = await talk.feed.held(request.ids, timeout=_left(until))
         new: Sequence[Message] = request.messages[held or 0 :]
         stored: dict[str, Any]
         if held is None:
-            # The list's beginning was cut off, say: the service finds its place by what it says.
-            stored = {"live": LiveList(messages=map(_anonymous, new), store_new=True)}
+            stored = {"live": _cut_off(new)}
         elif len(new) > AT_ONCE:
             await talk.feed.bring(request.messages, timeout=_left(until))
             stored = {}
@@ -277,108 +284,17 @@ class Talks:
         self.away = ""
 
 
-class Reader:
-    """Reads conversations, each time only what was not there the time before."""
-
-    def __init__(self) -> None:
-        self._last: OrderedDict[tuple[str, str, str], Read] = OrderedDict()
-
-    def read(self, dialect: Dialect, body: bytes, named: str) -> Request:
-        """The conversation of a request. Raises Unreadable, FormatError."""
-        document = Document(body, dialect.listed)
-        leading = dialect.leading(document.messages)
-        originals = document.originals[leading:]
-        # What begins alike may be alike for longer; what is not is read anew.
-        key = (dialect.path, named, originals[0] if originals else "")
-        before = self._last.pop(key, Read([], []))
-        same = _same(before.originals, originals)
-        messages: list[Message] = []
-        taken = 0
-        for message in before.messages:
-            length = elements_of(message)
-            # The last one may go on with what follows it.
-            if taken + length >= same:
-                break
-            messages.append(message)
-            taken += length
-        new = dialect.read(originals[taken:])
-        name_by_content(new, messages[-1].id if messages else "")
-        messages += new
-        self._last[key] = Read(originals, messages)
-        if len(self._last) > MOST_WARM:
-            self._last.popitem(last=False)
-        ids = [message.id for message in messages]
-        return Request(dialect, document, leading, messages, ids)
+def _goes_on(talk: Talk, prepared: Prepared) -> bool:
+    """Whether the session is still where the request left it."""
+    assert prepared.request is not None
+    if prepared.assembly_id:
+        return talk.feed.ends_with(prepared.request.ids)
+    return talk.newest is prepared.request
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A conversation that was read."""
-
-    originals: list[str]
-    messages: list[Message]
-
-
-def elements_of(message: Message) -> int:
-    """Of how many elements of the client's list a message was made."""
-    native = message.native.json
-    return len(json.loads(native)) if native.startswith(b"[") else 1
-
-
-def _same(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many both begin with."""
-    same = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        same += 1
-    return same
-
-
-def written(request: Request, assembly: Assembly) -> bytes:
-    """The request's body with what the service shows in place of the conversation. Messages that
-    are shown as they were are the client's own, byte for byte; so is the whole body where all of
-    them are."""
-    dialect, document = request.dialect, request.document
-    own = dict(zip(request.ids, request.messages, strict=True))
-    addition = said(assembly.response.system_prompt_addition, document)
-    shown = [item.message.id for item in assembly.items if verbatim(item)]
-    if shown == request.ids and len(shown) == len(assembly.items) and not addition:
-        return document.body
-    entries = [entry for item in assembly.items for entry in _entries(dialect, item, own)]
-    leading = document.originals[: request.leading]
-    others = dialect.instructed(document, addition, leading) if addition else {}
-    return document.changed([*leading, *dialect.arranged(entries)], others)
-
-
-def said(addition: str, document: Document) -> str:
-    """What the service adds to the instructions, without a tool that the client does not offer."""
-    tools = document.raw("tools")
-    return _FINDER.sub(lambda found: found[0] if found[1] in tools else "", addition)
-
-
-def _entries(dialect: Dialect, item: Item, own: Mapping[str, Message]) -> Iterable[Entry]:
-    client = own.get(item.message.id)
-    if client is not None and verbatim(item):
-        native = client.native.json.decode()
-        if native.startswith("["):
-            return [Entry(json.dumps(one), False, client) for one in json.loads(native)]
-        return [Entry(native, False, client)]
-    message = _called_alike(item.message, client) if client is not None else item.message
-    return [Entry(json.dumps(one), True, message) for one in dialect.write(message)]
-
-
-def _called_alike(shown: Message, client: Message) -> Message:
-    """The message in its other form, its calls named as the client names them now."""
-    alike = Message()
-    alike.CopyFrom(shown)
-    for kind in ("tool_call", "tool_result"):
-        theirs = [getattr(part, kind) for part in client.parts if part.HasField(kind)]
-        ours = [getattr(part, kind) for part in alike.parts if part.HasField(kind)]
-        if len(theirs) == len(ours):
-            for one, other in zip(ours, theirs, strict=True):
-                one.call_id = other.call_id
-    return alike
+def _cut_off(messages: Sequence[Message]) -> LiveList:
+    """A list whose beginning was cut off, say: the service finds its place by what it says."""
+    return LiveList(messages=map(_anonymous, messages), store_new=True)
 
 
 def _anonymous(message: Message) -> Message:

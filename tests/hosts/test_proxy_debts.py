@@ -1,0 +1,225 @@
+"""Whenever the service goes away, what a client of the proxy has said is stored once it is back,
+though the client never asks again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx2
+import pytest
+
+from contextengine import ContextEngineError, aio_feed, text_of
+from contextengine import name_by_content as name
+from contextengine_proxy import debts, talks
+from contextengine_proxy.application import Proxy
+from contextengine_proxy.debts import Debt, Debts
+from tests.hosts.gate import Gate, Way, gate
+from tests.hosts.sdk_hosts import Agent, AnthropicAgent, ChatAgent, ResponsesAgent
+from tests.hosts.stage import Stage, proxied, soon, staged
+from tests.integration.harness import ref
+
+EACH = pytest.mark.parametrize("kind", [ChatAgent, ResponsesAgent, AnthropicAgent])
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(autouse=True)
+def soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debts, "AGAIN_S", 0.05)
+
+
+@asynccontextmanager
+async def behind_a_gate(path: Path) -> AsyncIterator[tuple[Stage, Gate, Proxy, str]]:
+    """A proxy whose way to the service a test can close."""
+    async with (
+        staged(path, window=60_000) as stage,
+        gate(stage.home.app.address) as way,
+        proxied(stage.home, stage.there, address=way.address, patience=0.5) as (proxy, base),
+    ):
+        yield stage, way, proxy, base
+
+
+async def texts(stage: Stage) -> list[str]:
+    """The user's words in the session, in order."""
+    rows = await stage.home.rows(ref("talk", agent="proxy"))
+    return [text_of(row.message) for row in rows if not row.retired_revision]
+
+
+@EACH
+@pytest.mark.parametrize("gone", [Way.CLOSED, Way.HUNG, Way.DEAF], ids=lambda one: one.name)
+async def test_what_is_said_last_while_the_service_is_away(
+    kind: type[Agent], gone: Way, tmp_path: Path
+) -> None:
+    """Before it is written, and after it is written where nobody hears of it."""
+    async with behind_a_gate(tmp_path) as (stage, way, _, base):
+        agent = kind(base, stream=gone is Way.CLOSED, session="talk")
+        await agent.say("Alpha")
+        await stage.settled("talk", name(agent.read()))
+        way.turn(gone)
+        await agent.say("Bravo")
+        await agent.say("Charlie")
+        way.turn(Way.CLOSED)
+        way.turn(Way.OPEN)
+        await stage.settled("talk", name(agent.read()))
+        await agent.close()
+
+
+@EACH
+@pytest.mark.parametrize("gone", [Way.CLOSED, Way.DEAF], ids=lambda one: one.name)
+async def test_a_reply_that_comes_once_the_service_has_gone(
+    kind: type[Agent], gone: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(talks, "RECORD_S", 0.5)
+    async with behind_a_gate(tmp_path) as (stage, way, _, base):
+        agent = kind(base, stream=True, session="talk")
+        await agent.say("Alpha")
+        await stage.settled("talk", name(agent.read()))
+        stage.upstream.hold = asyncio.Event()
+        saying = asyncio.ensure_future(agent.say("Bravo"))
+        asked = len(name(agent.read()))
+        await soon(lambda: _has(stage, asked))
+        way.turn(gone)
+        stage.upstream.hold.set()
+        await saying
+        way.turn(Way.CLOSED)
+        way.turn(Way.OPEN)
+        await stage.settled("talk", name(agent.read()))
+        await agent.close()
+
+
+async def _has(stage: Stage, count: int) -> bool:
+    return len(await stage.stored("talk")) == count
+
+
+async def test_a_service_that_goes_away_again_while_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aio_feed, "AT_ONCE", 1)
+    monkeypatch.setattr(talks, "RECORD_S", 0.5)
+    async with behind_a_gate(tmp_path) as (stage, way, _, base):
+        agent = ChatAgent(base, stream=True, session="talk")
+        way.turn(Way.CLOSED)
+        for words in ("Alpha", "Bravo", "Charlie"):
+            await agent.say(words)
+        told = name(agent.read())
+        for count in range(1, len(told)):
+            way.turn(Way.OPEN)
+
+            async def some(count: int = count) -> bool:
+                return "talk" in await stage.sessions() and len(await stage.stored("talk")) >= count
+
+            await soon(some)
+            way.turn((Way.CLOSED, Way.DEAF)[count % 2])
+            held = await stage.stored("talk")
+            assert held == told[: len(held)]
+            way.turn(Way.CLOSED)
+        way.turn(Way.OPEN)
+        await stage.settled("talk", told)
+        await agent.close()
+
+
+async def test_a_proxy_that_stops_stores_what_it_owes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debts, "AGAIN_S", 600)
+    async with staged(tmp_path, window=60_000) as stage, gate(stage.home.app.address) as way:
+        async with proxied(stage.home, stage.there, address=way.address) as (_, base):
+            agent = ChatAgent(base, stream=True, session="talk")
+            await agent.say("Alpha")
+            way.turn(Way.CLOSED)
+            await agent.say("Bravo")
+            await agent.close()
+            way.turn(Way.OPEN)
+        assert await stage.stored("talk") == name(agent.read())
+
+
+async def test_a_proxy_that_stops_while_the_service_is_away_says_what_it_owes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debts, "LAST_S", 0.5)
+    monkeypatch.setattr(talks, "RECORD_S", 0.5)
+    async with staged(tmp_path, window=60_000) as stage, gate(stage.home.app.address) as way:
+        async with proxied(stage.home, stage.there, address=way.address) as (_, base):
+            agent = ChatAgent(base, stream=True, session="talk")
+            way.turn(Way.HUNG)
+            await agent.say("Alpha")
+        assert "session talk: what is new comes with the client's next request" in caplog.text
+        way.turn(Way.OPEN)
+        async with proxied(stage.home, stage.there, address=way.address) as (_, base):
+            again = ChatAgent(base, stream=True, session="talk")
+            again.messages = list(agent.messages)
+            await again.say("Bravo")
+            await stage.settled("talk", name(again.read()))
+            await again.close()
+        await agent.close()
+
+
+async def test_what_the_client_took_back_meanwhile_is_not_owed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with behind_a_gate(tmp_path) as (stage, way, _, base):
+        agent = ChatAgent(base, stream=False, session="talk")
+        await agent.say("Alpha")
+        await stage.settled("talk", name(agent.read()))
+        before = list(agent.messages)
+        way.turn(Way.CLOSED)
+        await agent.say("Bravo")
+        agent.messages = before
+        monkeypatch.setattr(debts, "AGAIN_S", 0.5)
+        way.turn(Way.OPEN)
+
+        async def back() -> bool:
+            agent.messages = list(before)
+            await agent.say("Charlie")
+            return "Charlie" in await texts(stage)
+
+        await soon(back)
+        await asyncio.sleep(1)
+        await stage.settled("talk", name(agent.read()))
+        await agent.close()
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses", "messages"])
+async def test_a_client_that_leaves_with_the_last_event(path: str, tmp_path: Path) -> None:
+    """It does not wait for the end of what carries the events."""
+    async with staged(tmp_path) as stage, httpx2.AsyncClient() as client:
+        stage.upstream.lingers = asyncio.Event()
+        kept = "input" if path == "responses" else "messages"
+        talk = [{"role": "assistant", "content": "Hi"}, {"role": "user", "content": "Alpha"}]
+        body = {"model": "m", "stream": True, kept: talk}
+        headers = {"x-contextengine-session": "talk"}
+        url = f"{stage.base}/v1/{path}"
+        last = {"chat/completions": "[DONE]", "responses": "response.completed"}
+        async with client.stream("POST", url, json=body, headers=headers) as reply:
+            async for line in reply.aiter_lines():
+                if line.startswith("data:") and last.get(path, "message_stop") in line:
+                    break
+        await soon(lambda: _has(stage, 3))
+        stage.upstream.lingers.set()
+
+
+async def test_debts_are_bounded_and_what_is_never_taken_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def pay(session: str, debt: Debt) -> None:
+        paid.append(session)
+        codes = {"b": grpc.StatusCode.INVALID_ARGUMENT, "c": grpc.StatusCode.UNAVAILABLE}
+        if session in codes and paid.count(session) == 1:
+            raise ContextEngineError("no", code=codes[session])
+
+    monkeypatch.setattr(debts, "MOST_BYTES", 30)
+    paid: list[str] = []
+    owed: Any = Debts(pay)
+    for session in "abcd":
+        owed.owe(session, Debt([], False, 10))
+    await soon(lambda: _paid(paid, 4))
+    assert paid == ["b", "c", "c", "d"]
+    await owed.close()
+
+
+async def _paid(paid: list[str], count: int) -> bool:
+    return len(paid) == count
