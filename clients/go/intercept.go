@@ -25,7 +25,7 @@ func (c *Client) unary(
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	if method == health.Health_Check_FullMethodName {
-		return invoke(c.outgoing(ctx), method, request, reply, conn, options...)
+		return invoke(c.outgoing(ctx, ""), method, request, reply, conn, options...)
 	}
 	ctx, cancel := c.deadline(ctx, nameOf(method))
 	defer cancel()
@@ -40,7 +40,7 @@ func (c *Client) unary(
 		made.retryFor = c.settings.retryFor
 	}
 	for {
-		err := c.refine(invoke(c.outgoing(ctx), method, ready, reply, conn, options...), ready)
+		err := c.refine(invoke(c.outgoing(ctx, sessionOf(ready)), method, ready, reply, conn, options...), ready)
 		if err == nil {
 			c.absence.end()
 			c.breaker.answered()
@@ -65,7 +65,7 @@ func (c *Client) stream(
 	open grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	ctx, cancel := c.deadline(ctx, nameOf(method))
-	inner, err := open(c.outgoing(ctx), desc, conn, method, options...)
+	inner, err := open(c.outgoing(ctx, ""), desc, conn, method, options...)
 	if err != nil {
 		cancel()
 		return nil, typed(err)
@@ -95,9 +95,12 @@ func (s *stream) RecvMsg(message any) error {
 	return typed(err)
 }
 
-// outgoing adds the token, the caller's metadata and the current span.
-func (c *Client) outgoing(ctx context.Context) context.Context {
+// outgoing adds the token, the caller's metadata, the current span and what names a session, where there is one.
+func (c *Client) outgoing(ctx context.Context, session string) context.Context {
 	pairs := map[string]string{}
+	if session != "" {
+		pairs[SessionHeader] = session
+	}
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		pairs["traceparent"] = fmt.Sprintf("00-%s-%s-%s", span.TraceID(), span.SpanID(), span.TraceFlags())
 		if state := span.TraceState().String(); state != "" {

@@ -4,6 +4,8 @@ say."""
 from __future__ import annotations
 
 import base64
+import hashlib
+import re
 from typing import Any
 
 import grpc
@@ -172,6 +174,49 @@ def test_the_current_span_travels_along(alone: Driver, scripted: Server) -> None
     assert (traced["traceparent"], traced["tracestate"]) == (parent, "vendor=1")
     assert "traceparent" not in plain
     assert traced["authorization"] == plain["authorization"] == "Bearer secret"
+
+
+def named(agent: str, session: str) -> str:
+    """clients/README.md §1: what a session is called for who is between."""
+    return hashlib.sha256(agent.encode() + b"\0" + session.encode()).hexdigest()[:32]
+
+
+def test_a_call_names_its_session_for_who_is_between(alone: Driver, scripted: Server) -> None:
+    alone.connect(scripted.address)
+    parent, child = (t.SessionRef(agent_id="a", session_id=name) for name in ("one", "two"))
+    asked: list[tuple[str, Any, str | None]] = [
+        ("ContextEngine.GetStatus", t.GetStatusRequest(session=parent), named("a", "one")),
+        (
+            "Recall.Search",
+            t.SearchRequest(session=t.SessionRef(agent_id="größe", session_id="会话\n")),
+            named("größe", "会话\n"),
+        ),
+        (
+            "ContextEngine.GetStatus",
+            t.GetStatusRequest(session=t.SessionRef(agent_id="a", session_key="one")),
+            named("a", "one"),
+        ),
+        (
+            "ContextEngine.GetStatus",
+            t.GetStatusRequest(
+                session=t.SessionRef(agent_id="a", session_id="id", session_key="one")
+            ),
+            named("a", "id"),
+        ),
+        (
+            "ContextEngine.PrepareSubagentSpawn",
+            t.PrepareSubagentSpawnRequest(parent=parent, child=child),
+            named("a", "one"),
+        ),
+        ("ContextEngine.EndSubagent", t.EndSubagentRequest(child=child), named("a", "two")),
+        ("Sessions.List", t.SessionsListRequest(agent_id="a"), None),
+        ("ContextEngine.GetStatus", t.GetStatusRequest(), None),
+    ]
+    for rpc, request, _ in asked:
+        alone.ask("call", rpc=rpc, request=written(request))
+    found = [metadata.get("contextengine-session") for metadata in scripted.metadata]
+    assert found == [name for _, _, name in asked]
+    assert all(name is None or re.fullmatch("[0-9a-f]{32}", name) for name in found)
 
 
 def test_a_token_stays_on_this_machine(alone: Driver) -> None:

@@ -113,7 +113,7 @@ class AsyncConnection(Connection):
         while True:
             try:
                 reply: Response = await invoke(
-                    request, timeout=attempts.remaining(), metadata=self._call_metadata()
+                    request, timeout=attempts.remaining(), metadata=self._call_metadata(request)
                 )
             except grpc.RpcError as raised:
                 error = from_rpc_error(raised)

@@ -118,9 +118,14 @@ CALLS: tuple[Call[Any, Any], ...] = tuple(
 """All of them."""
 
 
-def service_config(calls: Iterable[Call[Any, Any]] = CALLS) -> str:
+def service_config(calls: Iterable[Call[Any, Any]] = CALLS, given: str = "{}") -> str:
     """gRPC's service config: a stream that is safe to open twice is opened again on UNAVAILABLE,
-    after 0.1 to 1 seconds. Unary calls are sent again by `attempts`, for longer than gRPC would."""
+    after 0.1 to 1 seconds. Unary calls are sent again by `attempts`, for longer than gRPC would.
+    What is `given` comes before it, field by field. Raises ValueError where that is no JSON
+    object."""
+    theirs = json.loads(given)
+    if not isinstance(theirs, dict):
+        raise ValueError("grpc.service_config: must be a JSON object")
     return json.dumps(
         {
             "methodConfig": [
@@ -140,4 +145,5 @@ def service_config(calls: Iterable[Call[Any, Any]] = CALLS) -> str:
                 }
             ]
         }
+        | theirs
     )

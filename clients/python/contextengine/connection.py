@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import grpc
+from google.protobuf.message import Message as ProtoMessage
 
+from .affinity import SESSION_HEADER, session_metadata
 from .attempts import RETRY_FOR, Absence, Attempts
 from .breaker import HEALTH, PROBE_SECONDS, Breaker
 from .calls import CALLS, Call, service_config
@@ -81,7 +83,8 @@ class Connection:
         breaker: True: once a call has found the service dead or hung, each further one waits 50 ms
             at most for it and fails as that one did, until the service answers a question that
             goes on beside them (grpc.health.v1).
-        options: further gRPC channel options; they win over those set here.
+        options: further gRPC channel options; they win over those set here. A `grpc.service_config`
+            that says nothing of methods keeps what is set here of them.
 
         Raises ValueError for settings that contradict each other and for a damaged spill file,
         OSError for files that cannot be read.
@@ -130,11 +133,13 @@ class Connection:
         thousand."""
         return [] if self.queue is None else list(self.queue.rejected)
 
-    def _call_metadata(self) -> tuple[tuple[str, str], ...]:
-        """The metadata of one rpc."""
+    def _call_metadata(self, request: ProtoMessage | None = None) -> tuple[tuple[str, str], ...]:
+        """The metadata of one rpc, which for one request names its session."""
         provided = tuple(self._metadata()) if self._metadata is not None else ()
         if not any(name == "traceparent" for name, _ in provided):
             provided += trace_context()
+        if request is not None and not any(name == SESSION_HEADER for name, _ in provided):
+            provided += session_metadata(request)
         return (("authorization", f"Bearer {self._token}"), *provided) if self._token else provided
 
     def timeout_of(self, call: Call[Any, Any], timeout: float | None) -> float | None:
@@ -199,18 +204,20 @@ def channel_options(
     max_message_bytes: int, keepalive: float, options: Sequence[tuple[str, str | int]]
 ) -> list[tuple[str, str | int]]:
     """gRPC's channel arguments."""
-    return [
-        ("grpc.max_send_message_length", max_message_bytes),
-        ("grpc.max_receive_message_length", max_message_bytes),
-        ("grpc.keepalive_time_ms", int(keepalive * 1000)),
-        ("grpc.service_config", service_config()),
+    ours: dict[str, str | int] = {
+        "grpc.max_send_message_length": max_message_bytes,
+        "grpc.max_receive_message_length": max_message_bytes,
+        "grpc.keepalive_time_ms": int(keepalive * 1000),
         # What is too large to be held is not sent again.
-        ("grpc.per_rpc_retry_buffer_size", max_message_bytes),
+        "grpc.per_rpc_retry_buffer_size": max_message_bytes,
         # A restarted server is found again within about a second.
-        ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 1_000),
-        *options,
-    ]
+        "grpc.initial_reconnect_backoff_ms": 100,
+        "grpc.max_reconnect_backoff_ms": 1_000,
+    }
+    given = dict(options)
+    # Of an argument that is given twice, gRPC takes the first.
+    service = service_config(given=str(given.pop("grpc.service_config", "{}")))
+    return [*(ours | given).items(), ("grpc.service_config", service)]
 
 
 def is_loopback(target: str) -> bool:

@@ -113,7 +113,7 @@ class BlockingConnection(Connection):
         while True:
             try:
                 reply: Response = invoke(
-                    request, timeout=attempts.remaining(), metadata=self._call_metadata()
+                    request, timeout=attempts.remaining(), metadata=self._call_metadata(request)
                 )
             except grpc.RpcError as raised:
                 error = from_rpc_error(raised)

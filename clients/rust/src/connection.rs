@@ -16,6 +16,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
+use crate::affinity::{SESSION_HEADER, affinity};
 use crate::attempts::{Absence, Attempts};
 use crate::breaker::{Breaker, HEALTH, PROBE, is_there};
 use crate::error::{Error, ErrorKind};
@@ -70,8 +71,14 @@ impl Connection {
         {
             return Err(away);
         }
+        let session = request.session().and_then(affinity).and_then(|name| name.parse::<MetadataValue<Ascii>>().ok());
         let once = || async {
-            let request = self.request(tokio_stream::once(message.clone()), deadline);
+            let mut request = self.request(tokio_stream::once(message.clone()), deadline);
+            if let Some(session) = &session
+                && !request.metadata().contains_key(SESSION_HEADER)
+            {
+                request.metadata_mut().insert(SESSION_HEADER, session.clone());
+            }
             let path = PathAndQuery::from_static(R::METHOD.path);
             Ok(self.grpc().await?.client_streaming(request, path, Encoded).await?.into_inner())
         };

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod affinity;
 mod assembly;
 mod atoms;
 mod attempts;
@@ -23,6 +24,7 @@ mod streams;
 mod trace;
 pub mod types;
 
+pub use affinity::SESSION_HEADER;
 pub use assembly::{Assembly, Degraded};
 pub use client::Client;
 pub use error::{Error, ErrorKind, Violation, code_name};

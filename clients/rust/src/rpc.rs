@@ -37,6 +37,11 @@ pub trait Rpc: prost::Message + Default + Send + sealed::Sealed {
     /// Sets the ids that make the request safe to send twice.
     #[doc(hidden)]
     fn set_ids(&mut self) {}
+    /// The session that the request is about; where a child is made, its parent.
+    #[doc(hidden)]
+    fn session(&self) -> Option<&SessionRef> {
+        None
+    }
 }
 
 /// A request about one session, which the handle sets: see [`Session::call`](crate::Session::call).
@@ -61,7 +66,7 @@ macro_rules! rpcs {
         };
     };
     (
-        unary { $($name:ident: $service:literal $rpc:literal $timeout:ident $twice:literal $request:ident $reply:ident { $($ids:item)? })* }
+        unary { $($name:ident: $service:literal $rpc:literal $timeout:ident $twice:literal $request:ident $reply:ident $(of $session:ident)? { $($ids:item)? })* }
         streams { $($stream:ident: $of:literal $streaming:literal $within:ident $again:literal)* }
     ) => {
         $(rpcs!(@method $name $service $rpc $timeout $twice true);)*
@@ -77,6 +82,9 @@ macro_rules! rpcs {
                 type Reply = $reply;
                 const METHOD: &'static Method = &$name;
                 $($ids)?
+                $(fn session(&self) -> Option<&SessionRef> {
+                    self.$session.as_ref()
+                })?
             }
         )*
     };
@@ -84,22 +92,22 @@ macro_rules! rpcs {
 
 rpcs! {
     unary {
-    BOOTSTRAP: "ContextEngine" "Bootstrap" LONG true BootstrapRequest BootstrapResponse {
+    BOOTSTRAP: "ContextEngine" "Bootstrap" LONG true BootstrapRequest BootstrapResponse of session {
         fn set_ids(&mut self) {
             fill(&mut self.request_id);
         }
     }
-    INGEST: "ContextEngine" "Ingest" LONG true IngestRequest IngestResponse {
+    INGEST: "ContextEngine" "Ingest" LONG true IngestRequest IngestResponse of session {
         fn set_ids(&mut self) {
             fill_messages(self.message.as_mut_slice());
         }
     }
-    INGEST_BATCH: "ContextEngine" "IngestBatch" LONG true IngestBatchRequest IngestBatchResponse {
+    INGEST_BATCH: "ContextEngine" "IngestBatch" LONG true IngestBatchRequest IngestBatchResponse of session {
         fn set_ids(&mut self) {
             fill_messages(&mut self.messages);
         }
     }
-    ASSEMBLE: "ContextEngine" "Assemble" LONG true AssembleRequest AssembleResponse {
+    ASSEMBLE: "ContextEngine" "Assemble" LONG true AssembleRequest AssembleResponse of session {
         fn set_ids(&mut self) {
             fill_messages(&mut self.ingest);
             if self.live.as_ref().is_some_and(|live| live.store_new) {
@@ -107,53 +115,53 @@ rpcs! {
             }
         }
     }
-    COMPACT: "ContextEngine" "Compact" SLOW true CompactRequest CompactResponse {
+    COMPACT: "ContextEngine" "Compact" SLOW true CompactRequest CompactResponse of session {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
-    COMMIT_COMPACTION: "ContextEngine" "CommitCompaction" QUICK true CommitCompactionRequest CommitCompactionResponse {}
-    AFTER_TURN: "ContextEngine" "AfterTurn" LONG true AfterTurnRequest AfterTurnResponse {
+    COMMIT_COMPACTION: "ContextEngine" "CommitCompaction" QUICK true CommitCompactionRequest CommitCompactionResponse of session {}
+    AFTER_TURN: "ContextEngine" "AfterTurn" LONG true AfterTurnRequest AfterTurnResponse of session {
         fn set_ids(&mut self) {
             let old = old_messages(self);
             fill_messages(&mut self.messages[old..]);
             fill(&mut self.request_id);
         }
     }
-    RECORD_HOST_CHANGE: "ContextEngine" "RecordHostChange" QUICK true RecordHostChangeRequest RecordHostChangeResponse {
+    RECORD_HOST_CHANGE: "ContextEngine" "RecordHostChange" QUICK true RecordHostChangeRequest RecordHostChangeResponse of session {
         fn set_ids(&mut self) { fill(&mut self.change_id); }
     }
-    MAINTAIN: "ContextEngine" "Maintain" QUICK true MaintainRequest MaintainResponse {}
-    REPORT_USAGE: "ContextEngine" "ReportUsage" QUICK true ReportUsageRequest ReportUsageResponse {
+    MAINTAIN: "ContextEngine" "Maintain" QUICK true MaintainRequest MaintainResponse of session {}
+    REPORT_USAGE: "ContextEngine" "ReportUsage" QUICK true ReportUsageRequest ReportUsageResponse of session {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
-    SHOULD_COMPACT: "ContextEngine" "ShouldCompact" LONG true ShouldCompactRequest ShouldCompactResponse {}
-    UPDATE_MODEL: "ContextEngine" "UpdateModel" QUICK true UpdateModelRequest UpdateModelResponse {
+    SHOULD_COMPACT: "ContextEngine" "ShouldCompact" LONG true ShouldCompactRequest ShouldCompactResponse of session {}
+    UPDATE_MODEL: "ContextEngine" "UpdateModel" QUICK true UpdateModelRequest UpdateModelResponse of session {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
-    GET_STATUS: "ContextEngine" "GetStatus" QUICK true GetStatusRequest GetStatusResponse {}
-    LIST_TOOLS: "ContextEngine" "ListTools" QUICK true ListToolsRequest ListToolsResponse {}
-    CALL_TOOL: "ContextEngine" "CallTool" LONG false CallToolRequest CallToolResponse {}
+    GET_STATUS: "ContextEngine" "GetStatus" QUICK true GetStatusRequest GetStatusResponse of session {}
+    LIST_TOOLS: "ContextEngine" "ListTools" QUICK true ListToolsRequest ListToolsResponse of session {}
+    CALL_TOOL: "ContextEngine" "CallTool" LONG false CallToolRequest CallToolResponse of session {}
     PREPARE_SPAWN: "ContextEngine" "PrepareSubagentSpawn" QUICK true
-        PrepareSubagentSpawnRequest PrepareSubagentSpawnResponse {
+        PrepareSubagentSpawnRequest PrepareSubagentSpawnResponse of parent {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
     ROLLBACK_SPAWN: "ContextEngine" "RollbackSubagentSpawn" QUICK true
-        RollbackSubagentSpawnRequest RollbackSubagentSpawnResponse {}
-    END_SUBAGENT: "ContextEngine" "EndSubagent" QUICK true EndSubagentRequest EndSubagentResponse {}
-    RESET: "ContextEngine" "ResetSession" QUICK true ResetSessionRequest ResetSessionResponse {
+        RollbackSubagentSpawnRequest RollbackSubagentSpawnResponse of parent {}
+    END_SUBAGENT: "ContextEngine" "EndSubagent" QUICK true EndSubagentRequest EndSubagentResponse of child {}
+    RESET: "ContextEngine" "ResetSession" QUICK true ResetSessionRequest ResetSessionResponse of session {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
-    END: "ContextEngine" "EndSession" LONG true EndSessionRequest EndSessionResponse {
+    END: "ContextEngine" "EndSession" LONG true EndSessionRequest EndSessionResponse of session {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
-    DISPOSE: "ContextEngine" "DisposeSession" QUICK true DisposeSessionRequest DisposeSessionResponse {}
+    DISPOSE: "ContextEngine" "DisposeSession" QUICK true DisposeSessionRequest DisposeSessionResponse of session {}
     LIST_SESSIONS: "Sessions" "List" QUICK true SessionsListRequest SessionsListResponse {}
-    GET_SESSION: "Sessions" "Get" QUICK true SessionsGetRequest SessionsGetResponse {}
-    DELETE: "Sessions" "Delete" LONG true DeleteRequest DeleteResponse {
+    GET_SESSION: "Sessions" "Get" QUICK true SessionsGetRequest SessionsGetResponse of session {}
+    DELETE: "Sessions" "Delete" LONG true DeleteRequest DeleteResponse of session {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
     LIST_ENGINES: "Engines" "List" QUICK true EnginesListRequest EnginesListResponse {}
-    GET_ENGINE: "Engines" "Get" QUICK true EnginesGetRequest EnginesGetResponse {}
-    DOCTOR: "Engines" "Doctor" LONG true DoctorRequest DoctorResponse {}
+    GET_ENGINE: "Engines" "Get" QUICK true EnginesGetRequest EnginesGetResponse of session {}
+    DOCTOR: "Engines" "Doctor" LONG true DoctorRequest DoctorResponse of session {}
     ASSIGN: "Engines" "Assign" QUICK true AssignRequest AssignResponse {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
@@ -161,10 +169,10 @@ rpcs! {
     SET_QUOTA: "Engines" "SetQuota" QUICK true SetQuotaRequest SetQuotaResponse {
         fn set_ids(&mut self) { fill(&mut self.request_id); }
     }
-    SEARCH: "Recall" "Search" LONG true SearchRequest SearchResponse {}
-    INSPECT: "Recall" "Inspect" QUICK true InspectRequest InspectResponse {}
-    EXPAND: "Recall" "Expand" LONG true ExpandRequest ExpandResponse {}
-    PROJECT: "Projection" "Project" LONG true ProjectRequest ProjectResponse {}
+    SEARCH: "Recall" "Search" LONG true SearchRequest SearchResponse of session {}
+    INSPECT: "Recall" "Inspect" QUICK true InspectRequest InspectResponse of session {}
+    EXPAND: "Recall" "Expand" LONG true ExpandRequest ExpandResponse of session {}
+    PROJECT: "Projection" "Project" LONG true ProjectRequest ProjectResponse of session {}
     }
     streams {
     IMPORT: "Sessions" "Import" SLOW true

@@ -10,6 +10,7 @@
  * Messages, enums and schemas are in `@contextengine/client/types`, conversions from and to provider formats in
  * `@contextengine/client/formats`.
  */
+export { SESSION_HEADER } from "./affinity.js";
 export { Assembly, type Degraded, DeltaMismatch } from "./assembly.js";
 export { Client, type ClientOptions, type LendOptions } from "./client.js";
 export * from "./errors.js";

@@ -24,6 +24,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 
+import { SESSION_HEADER, sessionOf } from "./affinity.js";
 import { Absence, Attempts } from "./attempts.js";
 import { Breaker, HEALTH, type Heard, PROBE_MS } from "./breaker.js";
 import { defaultTimeout, isSafeTwice } from "./calls.js";
@@ -152,7 +153,7 @@ export class Transport {
       const call = this.channel.makeUnaryRequest(
         ...this.wire(method),
         request,
-        this.metadata(),
+        this.metadata(sessionOf(request)),
         grpcOptions(deadline),
         (error: ServiceError | null, reply?: MessageShape<O>) => {
           signal?.removeEventListener("abort", cancel);
@@ -253,9 +254,10 @@ export class Transport {
     ] as const;
   }
 
-  private metadata(): Metadata {
-    const given = this.options.metadata?.() ?? {};
+  private metadata(session?: string): Metadata {
     const metadata = new Metadata();
+    const named: Record<string, string> = session === undefined ? {} : { [SESSION_HEADER]: session };
+    const given = { ...named, ...this.options.metadata?.() };
     const pairs = "traceparent" in given ? given : { ...traceContext(), ...given };
     for (const [name, value] of Object.entries(pairs)) metadata.add(name, value);
     if (this.options.token) metadata.set("authorization", `Bearer ${this.options.token}`);

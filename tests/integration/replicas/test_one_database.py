@@ -6,11 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
 from contextengine import AsyncClient
+from contextengine.affinity import SESSION_HEADER, affinity
 from contextengine.messages import user
+from contextengine.types import AssembleRequest
+from contextengine_proto.v1 import context_engine_pb2_grpc
 from contextengine_server.app import running
 from contextengine_server.config.load import load_settings
 from contextengine_server.plugins.engines import installed_engines
@@ -42,6 +47,30 @@ async def test_either_answers_what_both_were_told(clients: Sequence[AsyncClient]
         assert [item.message.id for item in one.items] == [f"m{n}" for n in range(1, number + 1)]
         assert list(one.items) == list(other.items)
         assert one.context_hash == other.context_hash
+
+
+async def test_a_header_that_names_another_session_changes_nothing(
+    clients: Sequence[AsyncClient],
+) -> None:
+    """Whatever is said for who is between, a server serves what the request says."""
+    said = iter(["", "x" * 5_000, affinity("agent", "another"), "%00 ~"] * 10)
+    told = {}
+    async with AsyncExitStack() as stack:
+        wrong = [
+            await stack.enter_async_context(
+                AsyncClient(client._target, metadata=lambda: [(SESSION_HEADER, next(said))])
+            )
+            for client in clients
+        ]
+        for number in range(12):
+            await wrong[number % 2].ingest(ref(), user(f"text {number}", id=f"m{number}"))
+        for name, some in (("wrong", wrong), ("right", clients)):
+            told[name] = [(await one.assemble(ref(), budget=ROOM)).context_hash for one in some]
+    async with grpc.aio.insecure_channel(clients[0]._target) as channel:
+        stub: Any = context_engine_pb2_grpc.ContextEngineStub(channel)
+        bare = await stub.Assemble(AssembleRequest(session=ref(), budget=ROOM))
+    assert len(bare.items) == 12
+    assert {*told["wrong"], *told["right"]} == {bare.context_hash}
 
 
 async def test_what_both_are_told_at_once_is_stored_once(clients: Sequence[AsyncClient]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -108,7 +109,21 @@ def test_grpc_opens_streams_again_and_leaves_the_rest_to_us() -> None:
 def test_options_given_win() -> None:
     options = channel_options(1000, 2.5, [("grpc.keepalive_time_ms", 7)])
     assert ("grpc.max_receive_message_length", 1000) in options
-    assert dict(options)["grpc.keepalive_time_ms"] == 7
+    # Of an argument that is there twice gRPC takes the first.
+    assert [value for name, value in options if name == "grpc.keepalive_time_ms"] == [7]
+
+
+def test_a_service_config_keeps_what_it_does_not_say() -> None:
+    def made(given: str) -> Any:
+        options = dict(channel_options(1000, 2.5, [("grpc.service_config", given)]))
+        return json.loads(str(options["grpc.service_config"]))
+
+    balanced: dict[str, Any] = {"loadBalancingConfig": [{"round_robin": {}}]}
+    assert made(json.dumps(balanced)) == json.loads(service_config()) | balanced
+    assert made('{"methodConfig": []}') == {"methodConfig": []}
+    for wrong in ("[]", "{"):
+        with pytest.raises(ValueError, match=r"JSON|Expecting"):
+            Client(options=[("grpc.service_config", wrong)])
 
 
 class Clock:

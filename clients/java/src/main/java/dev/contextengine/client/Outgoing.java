@@ -17,7 +17,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
-/** Gives every rpc its limits, the token, the caller's metadata and the current span. */
+/** Gives every rpc its limits, the token, the caller's metadata, the current span and its session's name. */
 final class Outgoing implements ClientInterceptor {
     private final String token;
     private final Map<String, Duration> timeouts;
@@ -41,7 +41,7 @@ final class Outgoing implements ClientInterceptor {
         return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
             @Override
             public void start(Listener<R> listener, Metadata headers) {
-                pairs().forEach((name, value) -> headers.put(key(name), value));
+                pairs(options.getOption(Affinity.SESSION)).forEach((name, value) -> headers.put(key(name), value));
                 super.start(listener, headers);
             }
 
@@ -58,9 +58,12 @@ final class Outgoing implements ClientInterceptor {
         };
     }
 
-    private Map<String, String> pairs() {
+    private Map<String, String> pairs(String session) {
         Map<String, String> given = metadata.get();
         Map<String, String> pairs = new HashMap<>();
+        if (!session.isEmpty()) {
+            pairs.put(Affinity.HEADER, session);
+        }
         if (!given.containsKey("traceparent")) {
             W3CTraceContextPropagator.getInstance().inject(Context.current(), pairs, Map::put);
         }

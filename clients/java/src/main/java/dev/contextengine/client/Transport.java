@@ -86,7 +86,8 @@ final class Transport implements AutoCloseable {
 
     /** As often as it may help. */
     private <Q extends Message, R> R sent(MethodDescriptor<Q, R> method, Q request, Deadline deadline) {
-        CallOptions options = CallOptions.DEFAULT.withDeadline(deadline);
+        CallOptions options =
+                CallOptions.DEFAULT.withDeadline(deadline).withOption(Affinity.SESSION, Affinity.of(request));
         Attempts attempts = new Attempts(deadline, Calls.isSafeTwice(method) ? retryFor : Duration.ZERO, absence);
         while (true) {
             try {
