@@ -12,7 +12,7 @@ compile() {
     --no-emit-package contextengine --no-emit-package contextengine-proto \
     --custom-compile-command "make lock" "$@"
 }
-compile pyproject.toml --extra postgres --output-file requirements.lock
+compile pyproject.toml --extra archive --extra postgres --output-file requirements.lock
 compile deploy/build.in --output-file deploy/build.lock
 compile pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock
 compile pyproject.toml --extra testing --extra postgres tests/hosts/requirements.in --output-file tests/hosts/requirements.txt

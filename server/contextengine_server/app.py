@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from contextengine_server.api.pipeline.certificates import TlsFiles
 from contextengine_server.api.pipeline.server import Server, ServerOptions, traffic_of
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
 from contextengine_server.api.projector import Projector
+from contextengine_server.archive.cold_room import ColdRoom
 from contextengine_server.commands.engines.quotas import Tenants
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
 from contextengine_server.commands.turn.treatment import TreatmentRules
@@ -41,7 +43,6 @@ from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies
 from contextengine_server.session.session import SESSION_OVERHEAD
-from contextengine_server.session.sessions import now_ms
 from contextengine_server.session.staged.leftovers import LeftoverSweeper
 from contextengine_server.session.sweeper import IdleSweeper, Lead, Sweeper
 from contextengine_server.store.kinds import store_of
@@ -54,6 +55,7 @@ from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter, profile
+from contextengine_server.wiring.archive import archive_sweepers, with_archive
 from contextengine_server.wiring.callers import certificates_of, issuers_of, tokens_of
 from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
 from contextengine_server.wiring.harnesses import harnesses_of
@@ -73,6 +75,7 @@ class App(msgspec.Struct, frozen=True):
     server: Server
     core: Core
     store: Store
+    archive: ColdRoom
     background: Background
     registry: Registry
     metrics: Metrics
@@ -80,6 +83,11 @@ class App(msgspec.Struct, frozen=True):
     """Where it listens, with the port that was bound."""
     scraped: str
     """Where Prometheus finds the metrics, with the port that was bound; empty: nowhere."""
+
+
+def now_ms() -> int:
+    """This machine's clock, in milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
 
 
 def new_id() -> str:
@@ -133,6 +141,7 @@ async def running(
         stack.push_async_callback(store.close)
         # Servers that share a store go by its clock.
         clock_ms = clock_ms or (store.clock_ms if kind.shared else now_ms)
+        store, room = with_archive(settings.archive, store, clock_ms)
         quotas = quotas_of(settings)
         pool = WorkerPool(
             settings.summarizer.workers,
@@ -164,6 +173,7 @@ async def running(
                 process_id,
                 full,
                 pool.run,
+                store.restored,
             ),
         )
         stack.callback(core.encodings.close)
@@ -191,6 +201,7 @@ async def running(
         if idle_ms is not None:
             sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))
         sweepers += retention_sweepers(settings, core, full)
+        sweepers += archive_sweepers(settings, core, room, metrics)
         scrub = _scrub(settings, core, metrics)
         sweepers += [] if scrub is None else [scrub]
         archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
@@ -234,7 +245,9 @@ async def running(
         address = settings.server.address
         if port:
             address = f"{address.rpartition(':')[0]}:{port}"
-        yield App(settings, server, core, store, background, registry, metrics, address, scraped)
+        yield App(
+            settings, server, core, store, room, background, registry, metrics, address, scraped
+        )
 
 
 def rules_of(settings: Settings) -> Rules:

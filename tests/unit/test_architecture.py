@@ -29,6 +29,8 @@ BELOW: dict[str, set[str]] = {
     "fairness": set(),
     "slices": {"context.work"},
     "store": {"context.scope", "fairness"},
+    # A store over another: sessions that nobody uses are in object storage.
+    "archive": {"context.scope", "store", "errors"},
     "memory": {"context", "store", "summarize", "telemetry", "errors", "recall"},
     "engines": {"context", "errors", "config.schema", "memory.extraction"},
     "wire": {"context", "tokens", "errors", "store.rows", GENERATED},
@@ -47,7 +49,7 @@ BELOW: dict[str, set[str]] = {
     "commands": {
         "memory", "context", "wire", "store", "tokens", "summarize", "engines", "recall", "session",
         "compaction", "health", "config.policy", "fairness", "slices",
-        "telemetry", "errors", GENERATED,
+        "telemetry", "errors", "archive", GENERATED,
     },
     # Looks at every room and is looked at by none but those above.
     "health": {

@@ -1,5 +1,5 @@
-"""Commands that work on the store and not on a server, `backup`, `restore`, `vacuum`, `prune`, and
-`delete`, which works on either."""
+"""Commands that work on the store and not on a server, `backup`, `restore`, `vacuum`, `prune`,
+`archive`, and `delete`, which works on either."""
 
 from __future__ import annotations
 
@@ -134,6 +134,35 @@ async def prune(where: Where, dry_run: bool, json: bool) -> None:
 
         done = await Prune(store, rules, store.clock_ms, erase).run(dry_run=dry_run)
     _print_pruned(done, dry_run, json)
+
+
+async def archive(where: Where, dry_run: bool, json: bool) -> None:
+    """Brings the sessions into the archive that the rules of the settings let go, and prints them.
+    Raises CommandFailed."""
+    from contextengine_server.archive.objects import ObjectsUnavailable
+    from contextengine_server.wiring.archive import archive_sessions_of, cold_room_of
+
+    kind, url = of_settings(where, "archive")
+    settings = settings_of(where).archive
+    if not settings.rules:
+        raise CommandFailed("there are no rules: set archive.url and archive.rules", 2)
+    advice = "a running server archives by itself where archive.interval is set"
+    async with opened(url, advice) as store:
+        try:
+            room = cold_room_of(settings, store, store.clock_ms)
+            work = archive_sessions_of(settings, store, room, store.clock_ms)
+            done = [one async for one in work.run(dry_run=dry_run)]
+        except (ObjectsUnavailable, ValueError) as error:
+            raise CommandFailed(f"the archive cannot be used: {error}") from error
+    columns = ("tenant", "agent", "session", "bytes", "last write")
+    rows = [(*one.head.scope, one.bytes, _time(one.head.updated_ms)) for one in done]
+    if json:
+        named = [dict(zip(columns, row, strict=True)) for row in rows]
+        print_json({"dry_run": dry_run, "sessions": named})
+        return
+    shown = [(*row[:3], f"{row[3]:,}", row[4]) for row in rows]
+    word = "would go" if dry_run else "went"
+    print_table(columns, shown, title=f"{len(done)} sessions of {kind.place(url)} {word}")
 
 
 async def erase(where: Where, tenant: str, agent: str, json: bool) -> None:

@@ -25,8 +25,9 @@ from contextengine_server.config.agents.memory import MemorySettings
 from contextengine_server.config.agents.subagents import SubagentSettings
 from contextengine_server.config.engine import EngineSettings, PluginSettings, engine_settings
 from contextengine_server.config.group import Group
+from contextengine_server.config.lifetime.archive import ArchiveSettings
+from contextengine_server.config.lifetime.retention import RetentionSettings
 from contextengine_server.config.old_results import ContextPruningSettings
-from contextengine_server.config.retention import RetentionSettings
 from contextengine_server.config.schema import (
     Duration,
     Ratio,
@@ -234,6 +235,7 @@ class Settings(BaseSettings):
     subagents: SubagentSettings = SubagentSettings()
     memory: MemorySettings = MemorySettings()
     retention: RetentionSettings = RetentionSettings()
+    archive: ArchiveSettings = ArchiveSettings()
     usage: UsageSettings = UsageSettings()
     context_pruning: ContextPruningSettings = ContextPruningSettings()
 

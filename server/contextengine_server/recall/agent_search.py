@@ -169,7 +169,8 @@ async def _begun(
     """The next batch, of which nothing was searched yet."""
     heads = await _heads(archive, head, query, BATCH + 1, place.after)
     more, heads = len(heads) > BATCH, heads[:BATCH]
-    others = [one for one in heads if one.scope != head.scope]
+    # What is in the archive is found by whoever asks for that session itself.
+    others = [one for one in heads if one.scope != head.scope and not one.archived]
     if fresh:
         for one in others:
             await indexed(archive, one, one.revision)

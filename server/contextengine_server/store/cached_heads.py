@@ -82,6 +82,7 @@ class CachedHeads:
         self.ledger = store.ledger
         self.memory = store.memory
         self.chunks = store.chunks
+        self.archives = store.archives
         self.workload = store.workload
         self.feed = store.feed
         self.leases = store.leases

@@ -11,6 +11,8 @@ def check(change: Commit) -> None:
     head = change.head
     if not head.scope.complete:
         raise StoreError(f"{head.scope}: a session needs a tenant, an agent and an id")
+    if head.archived:
+        raise StoreError(f"{head.scope.session}: its rows are in the archive, and come back first")
     if change.bind_key and not head.session_key:
         raise StoreError(f"{head.scope.session}: bind_key needs a session key in the head")
     if change.parent is not None and not (

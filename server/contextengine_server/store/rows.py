@@ -59,6 +59,9 @@ class SessionHead(msgspec.Struct, frozen=True):
     ancestors: bytes = b""
     """The names of the commits just before it, the newest last: the last bytes, `LINE` at most, of
     the line of the head before and its name."""
+    archived: str = ""
+    """The object of the archive that holds all messages and summaries of the session, none of which
+    are in the store then; empty: they are here. See `store.archives`."""
 
     def same_as(self, other: SessionHead) -> bool:
         """True where both are one state of one life."""

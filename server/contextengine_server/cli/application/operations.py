@@ -145,6 +145,28 @@ def prune(
     run(work(where, dry_run, json))
 
 
+@operations_app.command(
+    epilog="Example: contextengine archive --dry-run --store var/contextengine.db"
+)
+@asks
+def archive(
+    where: Where,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would go, and move nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Bring the sessions into object storage that archive.rules let go, and erase the objects that
+    are needed no more.
+
+    For a store that no server has open, or that several may have open: a running one does it by
+    itself every archive.interval.
+    """
+    from contextengine_server.cli.store import archive as work
+
+    run(work(where, dry_run, json))
+
+
 @operations_app.command(epilog="Example: contextengine backup /backups/monday.db")
 @asks
 def backup(

@@ -84,11 +84,19 @@ async def _judged(
         limit = "count"
     elif rule.max_bytes is not None and kept.sessions and kept.bytes + size > rule.max_bytes:
         limit = "bytes"
-    pinned = limit and rule.keep_pinned
-    if not limit or (pinned and await store.pinned_atoms(head.scope, head.last_sequence + 1)):
+    if not limit or (rule.keep_pinned and await _shows_pinned(store, head)):
         kept.sessions, kept.bytes = kept.sessions + 1, kept.bytes + size
         return None
     return Outdated(head, limit, size)
+
+
+async def _shows_pinned(store: Store, head: SessionHead) -> bool:
+    """Whether a session shows a message that is labelled `pinned`. One in the archive stays there
+    for that."""
+    if head.archived:
+        row = await store.archives.object_of(head)
+        return row is not None and row.pinned
+    return bool(await store.pinned_atoms(head.scope, head.last_sequence + 1))
 
 
 async def _in_order(store: Store, found: dict[Scope, Outdated]) -> list[Outdated]:

@@ -53,6 +53,8 @@ class MemoryIndex:
 
         def is_behind(scope: Scope) -> bool:
             head = tables.sessions[scope].head
+            if head.archived:
+                return False
             cursor = tables.passages.cursor(scope, head.incarnation)
             return cursor is None or cursor.revision < head.revision
 

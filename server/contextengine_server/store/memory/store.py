@@ -11,6 +11,7 @@ from contextengine_server.store.local import LocalFeed, LocalLeases
 from contextengine_server.store.protocols import (
     AgentMemory,
     Answering,
+    Archives,
     Chunks,
     Feed,
     Guards,
@@ -27,6 +28,7 @@ from contextengine_server.store.rows import Commit, Deleted
 
 from . import commits
 from .agent_facts import MemoryAgentFacts
+from .archives import MemoryArchives
 from .chunks import MemoryChunks
 from .debts import MemoryDebts
 from .index import MemoryIndex
@@ -55,6 +57,7 @@ class MemoryStore(MemoryReads, MemoryDebts):
         self.ledger: SpendLedger = MemoryLedger(self._tables)
         self.memory: AgentMemory = MemoryAgentFacts(self._tables)
         self.chunks: Chunks = MemoryChunks(self._tables)
+        self.archives: Archives = MemoryArchives(self._tables, self._committed)
         self.workload: Workloads = MemoryWorkloads(self._tables)
         self.feed: Feed = LocalFeed(self._rows.feed)
         self.leases: Leases = LocalLeases(self._rows.leases)

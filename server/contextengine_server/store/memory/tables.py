@@ -5,8 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.agent_facts import AgentFact
+from contextengine_server.store.archives import ArchivedObject, Stage
 from contextengine_server.store.charges import Spent
 from contextengine_server.store.chunks import Chunk, ChunkShelf
 from contextengine_server.store.local import FeedRows
@@ -139,6 +142,7 @@ class Tables:
         self.facts: dict[tuple[str, str], dict[str, AgentFact]] = {}
         """By agent, then by id."""
         self.chunks: dict[Scope, dict[ChunkShelf, dict[str, Chunk]]] = {}
+        self.archives: dict[tuple[Scope, str], ArchivedObject] = {}
         self.passages = Passages()
         self.feed = FeedRows()
         self.leases: dict[tuple[Scope, str], tuple[str, float]] = {}
@@ -168,6 +172,9 @@ class Tables:
         self.passages.drop(scope)
         self.assignments.pop(scope, None)
         self.chunks.pop(scope, None)
+        for key, row in list(self.archives.items()):
+            if row.scope == scope and row.stage != Stage.RESERVED:
+                self.archives[key] = replace(row, stage=Stage.DOOMED)
         facts = self.facts.get(scope[:2], {})
         self.facts[scope[:2]] = {id: fact for id, fact in facts.items() if fact.scope != scope}
         for key, debt in list(self.debts.items()):

@@ -46,7 +46,7 @@ _FLAGS = {"ended", "pinned"}
 _BYTES = {"state", "content_hash", "body", "commit_id", "ancestors", "expected_commit"}
 _TEXTS = {
     *KEY, "incarnation", "session_key", "parent_session", "parent_incarnation", "model", "provider",
-    "host_id",
+    "host_id", "archived",
 }  # fmt: skip
 
 
@@ -193,7 +193,8 @@ REMADE = f"SELECT remakes, generation FROM summaries WHERE {OWN} AND remakes != 
 """Those that never come back, since what was made in their place has their generation."""
 BEHIND = """
     SELECT tenant, agent, session FROM sessions LEFT JOIN search_cursors USING (home, life)
-    WHERE sessions.revision > COALESCE(search_cursors.revision, 0) LIMIT :limit
+    WHERE sessions.revision > COALESCE(search_cursors.revision, 0) AND sessions.archived = ''
+    LIMIT :limit
 """
 
 _SPAN = f"{OWN} AND kind = :kind AND place BETWEEN :low AND :high"

@@ -12,6 +12,7 @@ from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import (
     AgentMemory,
     Answering,
+    Archives,
     Chunks,
     Feed,
     Guards,
@@ -37,9 +38,10 @@ from contextengine_server.store.search import SearchIndex
 from contextengine_server.store.sql.columns import REPLY, reply_values
 
 from . import database, reads, writes
+from .agents.chunks import PostgresChunks
 from .agents.facts import PostgresAgentFacts
 from .agents.ledger import PostgresLedger
-from .chunks import PostgresChunks
+from .archives import PostgresArchives
 from .clock import DatabaseClock
 from .connections import Connections, Db
 from .debts import PostgresDebts, PostgresWorkloads
@@ -74,6 +76,7 @@ def _appends(change: Commit) -> bool:
         and change.expected_revision
         and change.messages
         and change.retire_after is None
+        and not change.head.archived
         and not any(_BESIDE(change))
     )
 
@@ -103,6 +106,7 @@ class PostgresStore(PostgresListings, PostgresDebts):
         self.ledger: SpendLedger = PostgresLedger(self._connections)
         self.memory: AgentMemory = PostgresAgentFacts(self._connections, write)
         self.chunks: Chunks = PostgresChunks(self._connections, write)
+        self.archives: Archives = PostgresArchives(self._connections, write, self._committed)
         self._feed = PostgresFeed(self._connections, write)
         self.feed: Feed = self._feed
         self.leases: Leases = PostgresLeases(write)

@@ -91,10 +91,7 @@ async def commit(db: Db, change: Commit) -> None:
         rows = [(fact.sequence, fact.step, fact.start, fact.late_of) for fact in last.values()]
         met = await db.met(FACTS, (own["home"], own["life"], *as_arrays(rows)))
         _require(met, len(rows), "facts of a message that is not there")
-    if change.messages:
-        await _append(db, change)
-    if change.summaries:
-        await _summarize(db, change)
+    await put_rows(db, change)
     if change.bind_key:
         key = scope.tenant, scope.agent, head.session_key, scope.session
         await db.met(SQL.heads.bind_key, key)
@@ -104,6 +101,14 @@ async def commit(db: Db, change: Commit) -> None:
         await db.met(SQL.debts.add_or_hold, (*change.debt.scope, *debt_values(change.debt)))
     if change.charge is not None:
         await _charge(db, scope, change.charge)
+
+
+async def put_rows(db: Db, change: Commit) -> None:
+    """Adds the messages and summaries of a commit. Raises DuplicateHostIds or StoreError."""
+    if change.messages:
+        await _append(db, change)
+    if change.summaries:
+        await _summarize(db, change)
 
 
 async def _answer(db: Db, change: Commit, answer: StoredReply) -> None:

@@ -3,7 +3,7 @@
 Who needs a few of the methods asks for their protocol alone. Every method names the session or the
 tenant that it works in, and none reads across, but those that serve the process and answer no
 caller: `idle_sessions`, `debtors`, `claim_debt`, `spawns.expire`, `index.behind`, `workload`,
-`quotas.rows`, and `counts`, `chunks.totals` and
+`quotas.rows`, `archives.release` and `archives.totals`, and `counts`, `chunks.totals` and
 `chunks.prune` without a tenant. No read limits silently. Every method that reads or
 writes raises StoreUnavailable where the database cannot be used now, or is closed.
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from contextengine_server.store.archives import Archives
 from contextengine_server.store.search import SearchIndex
 
 from .chunks import Chunks
@@ -51,6 +52,7 @@ from .work import (
 __all__ = [
     "AgentMemory",
     "Answering",
+    "Archives",
     "Assignments",
     "Chunks",
     "Commits",
@@ -103,6 +105,7 @@ class Store(
     ledger: SpendLedger
     memory: AgentMemory
     chunks: Chunks
+    archives: Archives
     workload: Workloads
     feed: Feed
     leases: Leases

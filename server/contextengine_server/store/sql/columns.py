@@ -15,6 +15,7 @@ from msgspec.structs import fields
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.agent_facts import AgentFact
+from contextengine_server.store.archives import ArchivedObject
 from contextengine_server.store.charges import SLOT_MS, Charge, Spent
 from contextengine_server.store.chunks import Chunk, ChunkShelf
 from contextengine_server.store.model_jobs import ModelJob
@@ -53,6 +54,7 @@ COSTS = _names(Costs)
 FACT = _names(AgentFact, "tenant", "agent", "session")
 SHELF = _names(ChunkShelf, *KEY)
 CHUNK = _names(Chunk)
+ARCHIVE = _names(ArchivedObject, *KEY)
 UPDATED = tuple(name for name in HEAD if name not in (*KEY, "incarnation"))
 """What a commit changes of a head."""
 EXPECTED = ("incarnation", "revision", "commit_id")
@@ -105,6 +107,14 @@ _chunk_values = attrgetter(*CHUNK)
 def chunk_values(shelf: ChunkShelf, chunk: Chunk) -> tuple[Any, ...]:
     """A chunk's columns, after those of its shelf."""
     return (*shelf.scope, shelf.place, shelf.name, *_chunk_values(chunk))
+
+
+_archive_values = _getter(ARCHIVE)
+
+
+def archive_values(row: ArchivedObject) -> tuple[Any, ...]:
+    """An object's columns."""
+    return (*row.scope, *_archive_values(row))
 
 
 def spent_values(scope: Scope, charge: Charge) -> tuple[Any, ...]:
@@ -198,6 +208,18 @@ _COMPACTED = CHUNK.index("compacted")
 def chunks(found: Iterable[Values]) -> list[Chunk]:
     """Chunks of plugins from their columns."""
     return _rows(found, Chunk, _COMPACTED)
+
+
+def _archive(tenant: str, agent: str, session: str, *rest: Any) -> ArchivedObject:
+    return ArchivedObject(Scope(tenant, agent, session), *rest)
+
+
+_SHOWS_PINNED = ARCHIVE.index("pinned")
+
+
+def archives(found: Iterable[Values]) -> list[ArchivedObject]:
+    """Objects of the archive from their columns."""
+    return _rows(found, _archive, _SHOWS_PINNED)
 
 
 def spawns(found: Iterable[Values]) -> list[Spawn]:

@@ -11,31 +11,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from .fields import flag, key, maybe, number, octets, text
+
 metadata = sa.MetaData()
-
-
-def _key(name: str) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, primary_key=True, nullable=False)
-
-
-def _text(name: str) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, nullable=False)
-
-
-def _number(name: str) -> sa.Column[int]:
-    return sa.Column(name, sa.BigInteger, nullable=False)
-
-
-def _maybe(name: str) -> sa.Column[int]:
-    return sa.Column(name, sa.BigInteger, nullable=True)
-
-
-def _flag(name: str) -> sa.Column[bool]:
-    return sa.Column(name, sa.Boolean, nullable=False)
-
-
-def _bytes(name: str) -> sa.Column[bytes]:
-    return sa.Column(name, sa.LargeBinary, nullable=False)
 
 
 def _partial(
@@ -52,275 +30,289 @@ def _partial(
 sessions = sa.Table(
     "sessions",
     metadata,
-    _key("tenant"),
-    _key("agent"),
-    _key("session"),
-    _text("incarnation"),
-    _number("revision"),
-    _number("last_sequence"),
-    _text("session_key"),
-    _number("message_count"),
-    _number("message_tokens"),
-    _number("summary_count"),
-    _number("generation"),
-    _flag("ended"),
-    _number("created_ms"),
-    _number("updated_ms"),
-    _text("parent_session"),
-    _text("parent_incarnation"),
-    _number("parent_revision"),
-    _number("parent_sequence"),
-    _text("model"),
-    _text("provider"),
-    _bytes("state"),
-    _bytes("commit_id"),
-    _bytes("ancestors"),
+    key("tenant"),
+    key("agent"),
+    key("session"),
+    text("incarnation"),
+    number("revision"),
+    number("last_sequence"),
+    text("session_key"),
+    number("message_count"),
+    number("message_tokens"),
+    number("summary_count"),
+    number("generation"),
+    flag("ended"),
+    number("created_ms"),
+    number("updated_ms"),
+    text("parent_session"),
+    text("parent_incarnation"),
+    number("parent_revision"),
+    number("parent_sequence"),
+    text("model"),
+    text("provider"),
+    octets("state"),
+    octets("commit_id"),
+    octets("ancestors"),
+    text("archived"),
 )
 """One row a session."""
 
 session_keys = sa.Table(
-    "session_keys", metadata, _key("tenant"), _key("agent"), _key("session_key"), _text("session")
+    "session_keys", metadata, key("tenant"), key("agent"), key("session_key"), text("session")
 )
 """The current session of each key."""
 
 messages = sa.Table(
     "messages",
     metadata,
-    _key("tenant"),
-    _key("agent"),
-    _key("session"),
+    key("tenant"),
+    key("agent"),
+    key("session"),
     sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False, nullable=False),
-    _number("role"),
-    _number("tokens"),
-    _bytes("content_hash"),
-    _bytes("body"),
-    _number("created_revision"),
-    _number("retired_revision"),
-    _text("host_id"),
-    _maybe("time_ms"),
-    _flag("pinned"),
-    _maybe("step"),
-    _maybe("start"),
-    _maybe("late_of"),
+    number("role"),
+    number("tokens"),
+    octets("content_hash"),
+    octets("body"),
+    number("created_revision"),
+    number("retired_revision"),
+    text("host_id"),
+    maybe("time_ms"),
+    flag("pinned"),
+    maybe("step"),
+    maybe("start"),
+    maybe("late_of"),
 )
 """Every message that was ever stored."""
 
 summaries = sa.Table(
     "summaries",
     metadata,
-    _key("tenant"),
-    _key("agent"),
-    _key("session"),
-    _key("id"),
-    _number("depth"),
-    _number("first_sequence"),
-    _number("last_sequence"),
-    _number("message_count"),
-    _number("source_tokens"),
-    _number("tokens"),
-    _text("text"),
-    _number("created_revision"),
-    _number("first_step"),
-    _number("last_step"),
-    _number("span_start"),
-    _number("span_end"),
-    _number("before_view"),
-    _number("before_total"),
-    _number("before_fixed"),
-    _number("before_peak"),
-    _flag("asked_before"),
-    _number("retired_revision"),
-    _text("children"),
-    _maybe("start_ms"),
-    _maybe("end_ms"),
-    _text("summarizer"),
-    _flag("fallback"),
-    _number("generation"),
-    _text("origin"),
-    _text("role"),
-    _text("wanted"),
-    _text("remakes"),
-    _bytes("content_hash"),
+    key("tenant"),
+    key("agent"),
+    key("session"),
+    key("id"),
+    number("depth"),
+    number("first_sequence"),
+    number("last_sequence"),
+    number("message_count"),
+    number("source_tokens"),
+    number("tokens"),
+    text("text"),
+    number("created_revision"),
+    number("first_step"),
+    number("last_step"),
+    number("span_start"),
+    number("span_end"),
+    number("before_view"),
+    number("before_total"),
+    number("before_fixed"),
+    number("before_peak"),
+    flag("asked_before"),
+    number("retired_revision"),
+    text("children"),
+    maybe("start_ms"),
+    maybe("end_ms"),
+    text("summarizer"),
+    flag("fallback"),
+    number("generation"),
+    text("origin"),
+    text("role"),
+    text("wanted"),
+    text("remakes"),
+    octets("content_hash"),
 )
 """Every summary that was ever stored; `children` is a JSON list of ids."""
 
 requests = sa.Table(
     "requests",
     metadata,
-    _key("tenant"),
-    _key("agent"),
-    _key("session"),
-    _key("request_id"),
-    _bytes("digest"),
-    _bytes("reply"),
-    _number("created_revision"),
+    key("tenant"),
+    key("agent"),
+    key("session"),
+    key("request_id"),
+    octets("digest"),
+    octets("reply"),
+    number("created_revision"),
 )
 """What request ids were answered with."""
 
 debts = sa.Table(
     "debts",
     metadata,
-    _key("tenant"),
-    _key("agent"),
-    _key("session"),
-    _key("kind"),
-    _number("queued_ms"),
-    _number("not_before_ms"),
-    _number("attempts"),
-    _text("lease_owner"),
-    _number("lease_until_ms"),
-    _flag("held"),
-    _text("cause"),
-    _text("last_error"),
-    _bytes("payload"),
+    key("tenant"),
+    key("agent"),
+    key("session"),
+    key("kind"),
+    number("queued_ms"),
+    number("not_before_ms"),
+    number("attempts"),
+    text("lease_owner"),
+    number("lease_until_ms"),
+    flag("held"),
+    text("cause"),
+    text("last_error"),
+    octets("payload"),
 )
 """Background work that sessions owe."""
 
 assignments = sa.Table(
     "assignments",
     metadata,
-    _key("tenant"),
-    _key("agent"),
-    _key("session"),
-    _text("engine_id"),
-    _bytes("options"),
+    key("tenant"),
+    key("agent"),
+    key("session"),
+    text("engine_id"),
+    octets("options"),
 )
 """What operators chose; an empty name means every one."""
 
 search_cursors = sa.Table(
     "search_cursors",
     metadata,
-    _key("tenant"),
-    _key("agent"),
-    _key("session"),
-    _key("incarnation"),
-    _number("number"),
-    _number("sequence"),
-    _number("parts"),
-    _number("summaries"),
-    _number("revision"),
-    _flag("doomed"),
+    key("tenant"),
+    key("agent"),
+    key("session"),
+    key("incarnation"),
+    number("number"),
+    number("sequence"),
+    number("parts"),
+    number("summaries"),
+    number("revision"),
+    flag("doomed"),
 )
 """How far the search index has come with each life of a session. The index itself is a store's own
 affair and can be made again from the rows; `number` names the session in it, and what is `doomed`
 is being erased from it."""
 
-guards = sa.Table("guards", metadata, _key("tenant"), _bytes("state"))
+guards = sa.Table("guards", metadata, key("tenant"), octets("state"))
 """What the guards of a tenant's summarizers remember."""
 
-quotas = sa.Table("quotas", metadata, _key("tenant"), _bytes("quota"))
+quotas = sa.Table("quotas", metadata, key("tenant"), octets("quota"))
 """What tenants may hold at once, JSON. They are the owner's and not the tenant's: to erase a tenant
 leaves its quota."""
 
 lent_jobs = sa.Table(
     "lent_jobs",
     metadata,
-    _key("tenant"),
-    _key("id"),
-    _text("digest"),
-    _text("agent"),
-    _text("session"),
-    _number("queued_ms"),
-    _number("expire_ms"),
-    _number("input_tokens"),
-    _text("model"),
-    _number("attempts"),
-    _text("lease_id"),
-    _number("lease_until_ms"),
-    _flag("answered"),
-    _bytes("work"),
-    _bytes("result"),
+    key("tenant"),
+    key("id"),
+    text("digest"),
+    text("agent"),
+    text("session"),
+    number("queued_ms"),
+    number("expire_ms"),
+    number("input_tokens"),
+    text("model"),
+    number("attempts"),
+    text("lease_id"),
+    number("lease_until_ms"),
+    flag("answered"),
+    octets("work"),
+    octets("result"),
 )
 """The work that harnesses do with their models."""
 
 spawns = sa.Table(
     "spawns",
     metadata,
-    _key("tenant"),
-    _key("token"),
-    _text("agent"),
-    _text("session"),
-    _text("parent_agent"),
-    _text("parent_session"),
-    _number("parent_revision"),
-    _number("parent_sequence"),
-    _flag("fork"),
-    _number("depth"),
-    _number("created_ms"),
-    _number("ttl_ms"),
-    _number("expire_ms"),
-    _text("request_id"),
-    _bytes("digest"),
-    _text("note"),
-    _number("inherited_tokens"),
-    _text("previous_session"),
-    _text("objective"),
-    _bytes("transcripts"),
-    _number("grant_tokens"),
-    _number("grant_depth"),
-    _number("grant_expire_ms"),
-    _number("used_tokens"),
-    _flag("started"),
-    _number("ended_ms"),
-    _text("end_reason"),
+    key("tenant"),
+    key("token"),
+    text("agent"),
+    text("session"),
+    text("parent_agent"),
+    text("parent_session"),
+    number("parent_revision"),
+    number("parent_sequence"),
+    flag("fork"),
+    number("depth"),
+    number("created_ms"),
+    number("ttl_ms"),
+    number("expire_ms"),
+    text("request_id"),
+    octets("digest"),
+    text("note"),
+    number("inherited_tokens"),
+    text("previous_session"),
+    text("objective"),
+    octets("transcripts"),
+    number("grant_tokens"),
+    number("grant_depth"),
+    number("grant_expire_ms"),
+    number("used_tokens"),
+    flag("started"),
+    number("ended_ms"),
+    text("end_reason"),
 )
 """Children, by their tokens; `agent` and `session` name the child."""
 
 spending = sa.Table(
     "spending",
     metadata,
-    _key("tenant"),
-    _key("agent"),
+    key("tenant"),
+    key("agent"),
     sa.Column("slot", sa.BigInteger, primary_key=True, autoincrement=False, nullable=False),
-    _number("last_ms"),
-    _number("tokens"),
+    number("last_ms"),
+    number("tokens"),
 )
 """The tokens that agents spent within the last day, by the five minutes in which they did."""
 
 costs = sa.Table(
     "costs",
     metadata,
-    _key("tenant"),
-    _key("agent"),
-    _key("provider"),
-    _key("model"),
-    _number("calls"),
-    _number("input_tokens"),
-    _number("output_tokens"),
-    _number("cache_read_tokens"),
-    _number("cache_write_tokens"),
-    _number("cost_micro_usd"),
-    _number("saved_micro_usd"),
-    _number("unpriced"),
+    key("tenant"),
+    key("agent"),
+    key("provider"),
+    key("model"),
+    number("calls"),
+    number("input_tokens"),
+    number("output_tokens"),
+    number("cache_read_tokens"),
+    number("cache_write_tokens"),
+    number("cost_micro_usd"),
+    number("saved_micro_usd"),
+    number("unpriced"),
 )
 """What the calls of agents took, by model, for good."""
 
 agent_facts = sa.Table(
     "agent_facts",
     metadata,
-    _key("tenant"),
-    _key("agent"),
-    _key("id"),
-    _text("session"),
-    _text("kind"),
-    _text("subject"),
-    _text("value"),
-    _text("text"),
-    _number("sequence"),
-    _number("said_ms"),
-    _number("written_ms"),
+    key("tenant"),
+    key("agent"),
+    key("id"),
+    text("session"),
+    text("kind"),
+    text("subject"),
+    text("value"),
+    text("text"),
+    number("sequence"),
+    number("said_ms"),
+    number("written_ms"),
 )
 """What agents remember; `session` names where it was found."""
 
 chunks = sa.Table(
     "chunks",
     metadata,
-    *map(_key, ("tenant", "agent", "session", "place", "name", "id")),
-    _text("content"),
-    _flag("compacted"),
-    *map(_number, ("number", "created_ms", "updated_ms")),
+    *map(key, ("tenant", "agent", "session", "place", "name", "id")),
+    text("content"),
+    flag("compacted"),
+    *map(number, ("number", "created_ms", "updated_ms")),
 )
 """What plugins keep beside the messages of sessions."""
+
+archives = sa.Table(
+    "archives",
+    metadata,
+    *map(key, ("tenant", "agent", "session", "name")),
+    text("incarnation"),
+    octets("digest"),
+    *map(number, ("size", "messages", "summaries")),
+    flag("pinned"),
+    *map(number, ("created_ms", "stage", "freed_ms")),
+)
+"""The objects of the archive: those that hold a session, are being written, or are to be erased. A
+row is there before its object is, and goes after it, also where the session is gone by then."""
 
 _LIVE = messages.c.retired_revision == sa.literal_column("0")
 
@@ -363,6 +355,7 @@ _partial(
 sa.Index(
     "session_keys_session", session_keys.c.tenant, session_keys.c.agent, session_keys.c.session
 )
+sa.Index("archives_stage", archives.c.stage, archives.c.created_ms)
 sa.Index("search_cursors_number", search_cursors.c.number, unique=True)
 _partial(
     "search_cursors_doomed", search_cursors.c.number, where=search_cursors.c.doomed == sa.true()

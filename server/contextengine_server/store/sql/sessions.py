@@ -104,6 +104,8 @@ class HeadStatements:
         self.delete_rest = (
             *(f"DELETE FROM {table} WHERE {of.get(table, SESSION)}" for table in _OF_SESSIONS),
             f"DELETE FROM spawns WHERE {PARENT}",
+            # The objects go after their rows here: what is doomed is a list of what to erase.
+            f"UPDATE archives SET stage = 2 WHERE {SESSION} AND stage IN (1, 3)",
         )
         self.forget_agent = (
             *(f"DELETE FROM {table} WHERE {_AGENT}" for table in _OF_AGENTS),

@@ -7,6 +7,7 @@ s of the 1.5 s that a start may take.
 
 from __future__ import annotations
 
+from .archives import ArchiveStatements
 from .chunks import ChunkStatements
 from .dialect import Dialect
 from .ledger import LedgerStatements
@@ -41,3 +42,4 @@ class Statements:
         self.ledger = LedgerStatements(dialect)
         self.memory = MemoryStatements(dialect)
         self.chunks = ChunkStatements(dialect)
+        self.archives = ArchiveStatements(dialect)

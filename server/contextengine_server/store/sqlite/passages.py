@@ -91,7 +91,8 @@ REMADE = f"SELECT remakes, generation FROM summaries WHERE {_SCOPE} AND remakes 
 BEHIND = """
     SELECT tenant, agent, session FROM sessions LEFT JOIN search_cursors USING (tenant, agent,
     session, incarnation)
-    WHERE sessions.revision > COALESCE(search_cursors.revision, 0) LIMIT :limit
+    WHERE sessions.revision > COALESCE(search_cursors.revision, 0) AND sessions.archived = ''
+    LIMIT :limit
 """
 NEW_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM search_cursors"
 ADD_CURSOR = f"""

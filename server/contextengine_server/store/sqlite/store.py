@@ -20,6 +20,7 @@ from contextengine_server.store.local import LocalFeed, LocalLeases
 from contextengine_server.store.protocols import (
     AgentMemory,
     Answering,
+    Archives,
     Chunks,
     Feed,
     Guards,
@@ -37,7 +38,6 @@ from contextengine_server.store.rows import (
     Deleted,
     MessageRow,
     SessionHead,
-    StoredReply,
     StoreHealth,
     SummaryRow,
 )
@@ -47,6 +47,7 @@ from contextengine_server.store.sql.migrations import HEAD
 from . import database, passages, reads, writes
 from .agents.facts import SqliteAgentFacts
 from .agents.ledger import SqliteLedger
+from .archives import SqliteArchives
 from .chunks import SqliteChunks
 from .disk import purge, space
 from .disk.checkpoints import Checkpoints
@@ -55,6 +56,7 @@ from .index import SqliteIndex
 from .listings import SqliteListings
 from .model_leases import SqliteModelLeases
 from .readers import Readers
+from .replies import SqliteReplies
 from .spawns import SqliteSpawns
 from .workload import SqliteDebts, SqliteWorkloads
 from .writer import Writer
@@ -78,6 +80,7 @@ def _appends(change: Commit) -> bool:
         and change.expected_revision
         and change.messages
         and change.retire_after is None
+        and not change.head.archived
         and not any(_BESIDE(change))
     )
 
@@ -121,7 +124,7 @@ class _Open:
         self.lock.release()
 
 
-class SqliteStore(SqliteListings, SqliteDebts):
+class SqliteStore(SqliteListings, SqliteReplies, SqliteDebts):
     """`Store` in one SQLite file. Use it on one event loop.
 
     Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. Not
@@ -143,6 +146,7 @@ class SqliteStore(SqliteListings, SqliteDebts):
         self.ledger: SpendLedger = SqliteLedger(self._read)
         self.memory: AgentMemory = SqliteAgentFacts(self._read, self._write)
         self.chunks: Chunks = SqliteChunks(self._read, self._write)
+        self.archives: Archives = SqliteArchives(self._read, self._write, self._committed)
         self.feed: Feed = LocalFeed()
         self.leases: Leases = LocalLeases()
         self.workload: Workloads = SqliteWorkloads(self._read, self._queued)
@@ -378,23 +382,3 @@ class SqliteStore(SqliteListings, SqliteDebts):
     ) -> list[SummaryRow]:
         """By first sequence, then depth: those live now, or as of a revision, or all."""
         return await self._read(reads.summaries, scope, as_of, retired)
-
-    async def reply(self, scope: Scope, request_id: str) -> StoredReply | None:
-        """What a request id was answered with."""
-        return await self._read(reads.reply, scope, request_id)
-
-    async def size(self, scope: Scope) -> int:
-        """Bytes of a session's own rows."""
-        return await self._read(passages.size, scope)
-
-    async def remember(self, scope: Scope, reply: StoredReply) -> None:
-        """Keeps an answer outside a commit; the first one under an id stays."""
-        await self._write(lambda db: writes.remember(db, scope, reply), tenant=scope.tenant)
-
-    async def stray_replies(self, scope: Scope, newest: int, *, erase: bool = False) -> int:
-        """How many answers are kept for revisions above `newest`; with `erase` they are erased."""
-        if erase:
-            return await self._write(
-                lambda db: writes.erase_stray_replies(db, scope, newest), tenant=scope.tenant
-            )
-        return await self._read(reads.stray_replies, scope, newest)

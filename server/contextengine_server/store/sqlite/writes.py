@@ -86,10 +86,7 @@ def commit(db: sqlite3.Connection, change: Commit) -> None:
             for fact in change.facts
         ]
         _each(db, SQL.messages.facts, facts, "facts of a message that is not there")
-    if change.messages:
-        _append(db, change)
-    if change.summaries:
-        _summarize(db, scope, change.summaries)
+    put_rows(db, change)
     if change.bind_key:
         db.execute(SQL.heads.bind_key, (scope.tenant, scope.agent, head.session_key, scope.session))
     if change.settle_debt:
@@ -98,6 +95,14 @@ def commit(db: sqlite3.Connection, change: Commit) -> None:
         db.execute(SQL.debts.add_or_hold, change.debt.scope + debt_values(change.debt))
     if change.charge is not None:
         ledger.charge(db, scope, change.charge)
+
+
+def put_rows(db: sqlite3.Connection, change: Commit) -> None:
+    """Adds the messages and summaries of a commit. Raises DuplicateHostIds or StoreError."""
+    if change.messages:
+        _append(db, change)
+    if change.summaries:
+        _summarize(db, change.head.scope, change.summaries)
 
 
 def _answer(db: sqlite3.Connection, change: Commit) -> None:

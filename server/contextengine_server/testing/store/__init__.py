@@ -14,6 +14,7 @@ from __future__ import annotations
 from .agents.chunks import ChunkCases
 from .agents.ledger import LedgerCases
 from .agents.memory import MemoryCases
+from .archives import ArchiveCases
 from .arrivals.staged_sessions import StagedSessionCases
 from .assignments import AssignmentCases
 from .case import Reopen, StoreCase
@@ -55,6 +56,7 @@ class StoreSuite(
     LedgerCases,
     MemoryCases,
     ChunkCases,
+    ArchiveCases,
     WorkloadCases,
     ReplicaCases,
     IndexCases,

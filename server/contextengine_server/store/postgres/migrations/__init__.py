@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from alembic.config import Config
 
-REVISIONS = ("p0001", "p0002")
+REVISIONS = ("p0001", "p0002", "p0003")
 """Every schema revision that this program knows, oldest first. The last is the present one."""
 
 HEAD = REVISIONS[-1]
@@ -28,9 +28,9 @@ MARK = "serves "
 older than the schema find it."""
 
 TABLES = (
-    "agent_facts", "assignments", "chunks", "costs", "debts", "feed", "guards", "leases",
-    "lent_jobs", "messages", "passages", "quotas", "requests", "search_cursors", "session_keys",
-    "sessions", "spawns", "spending", "summaries",
+    "agent_facts", "archives", "assignments", "chunks", "costs", "debts", "feed", "guards",
+    "leases", "lent_jobs", "messages", "passages", "quotas", "requests", "search_cursors",
+    "session_keys", "sessions", "spawns", "spending", "summaries",
 )  # fmt: skip
 """The tables of the present schema."""
 

@@ -8,11 +8,11 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.chunks import Chunk, ChunkCounts, ChunkShelf
 from contextengine_server.store.sql import columns
 
-from . import reads
-from .connections import Connections, Db
-from .keys import named
-from .statements import LOCK, PRUNE_CHUNKS, SQL
-from .transactions import Transact
+from .. import reads
+from ..connections import Connections, Db
+from ..keys import named
+from ..statements import LOCK, PRUNE_CHUNKS, SQL
+from ..transactions import Transact
 
 
 class PostgresChunks:

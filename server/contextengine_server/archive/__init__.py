@@ -1,0 +1,1 @@
+"""The archive: sessions that nobody uses, in object storage (docs/archive.md)."""

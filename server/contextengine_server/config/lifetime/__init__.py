@@ -1,0 +1,1 @@
+"""Settings of how long what is stored stays, and where."""
