@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
+import grpc
+import pytest
+
+from contextengine import ContextEngineError
 from contextengine import types as t
+from contextengine.errors import from_rpc_error
 from contextengine.messages import assistant, user
 from contextengine_server.context.scope import Scope
 from contextengine_server.wiring.archive import archive_sessions_of
@@ -54,3 +61,10 @@ async def is_archived(house: House, session: str = "s1") -> bool:
     head = await house.app.store.head(scope(session))
     assert head is not None
     return bool(head.archived)
+
+
+async def failed(call: Awaitable[object]) -> ContextEngineError:
+    """Why a call without a client's help failed."""
+    with pytest.raises(grpc.RpcError) as found:
+        await call
+    return from_rpc_error(found.value)
