@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -43,6 +42,7 @@ from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies
 from contextengine_server.session.session import SESSION_OVERHEAD
+from contextengine_server.session.sessions import now_ms
 from contextengine_server.session.staged.leftovers import LeftoverSweeper
 from contextengine_server.session.sweeper import IdleSweeper, Lead, Sweeper
 from contextengine_server.store.kinds import store_of
@@ -83,11 +83,6 @@ class App(msgspec.Struct, frozen=True):
     """Where it listens, with the port that was bound."""
     scraped: str
     """Where Prometheus finds the metrics, with the port that was bound; empty: nowhere."""
-
-
-def now_ms() -> int:
-    """This machine's clock, in milliseconds since 1970 UTC."""
-    return time.time_ns() // 1_000_000
 
 
 def new_id() -> str:
@@ -173,7 +168,6 @@ async def running(
                 process_id,
                 full,
                 pool.run,
-                store.restored,
             ),
         )
         stack.callback(core.encodings.close)

@@ -6,8 +6,9 @@ Every change is a `Commit`: prepared from memory, written, and only then applied
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from secrets import token_bytes
 from typing import Any
@@ -52,6 +53,11 @@ COMPACTION = "compaction"
 
 MAX_TRIES = 8
 """How often a lost race is tried again before the caller hears of it."""
+
+
+def now_ms() -> int:
+    """This machine's clock, in milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
 
 
 async def count_messages(encoding: Encoding, messages: Sequence[Incoming]) -> None:
@@ -146,8 +152,6 @@ class Sessions(msgspec.Struct, frozen=True):
     events: Events
     waiting: dict[Scope, set[asyncio.Future[None]]] = {}
     """Who waits for the next change of a session."""
-    restored: Callable[[SessionHead], Awaitable[SessionHead | None]] | None = None
-    """Brings a session back from the archive; None: there is none."""
 
     @asynccontextmanager
     async def open(
@@ -284,9 +288,6 @@ class Sessions(msgspec.Struct, frozen=True):
                 session.place(None, state, empty, [], None, encoding, Survey())
                 self.cache.grown(session, 0)
                 return
-            if head.archived and self.restored is not None:
-                head = await self.restored(head)
-                continue
             state = SessionState.decode(head.state)
             encoding = await self.encodings.of(state.encoding)
             if reach is not None and session.reach is not None:

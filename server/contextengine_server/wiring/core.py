@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -39,7 +39,6 @@ from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import SessionCache, Sessions
 from contextengine_server.session.usage.parts import UsageParts, usage_parts
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import SessionHead
 from contextengine_server.summarize import Summarizer, SummaryRequest
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
@@ -93,8 +92,6 @@ class CoreDependencies(msgspec.Struct, frozen=True):
     """Tenants that take more of the disk than they may: the bytes, and how many they may."""
     in_worker: RunInWorker | None = None
     """Where facts are looked for; None: nowhere."""
-    restored: Callable[[SessionHead], Awaitable[SessionHead | None]] | None = None
-    """Brings sessions back from the archive; None: there is none."""
     memory: Memory | None = None
     """What keeps facts of agents, in the place of ours."""
 
@@ -136,7 +133,7 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
     encodings = Encodings(at.counter)
     cache = SessionCache(rules.cache_bytes, encodings.default)
     events = Events(at.process_id, clock_ms)
-    sessions = Sessions(store, cache, encodings, clock_ms, at.new_id, events, restored=at.restored)
+    sessions = Sessions(store, cache, encodings, clock_ms, at.new_id, events)
     addresses = Addresses(store, rules.max_id_bytes)
     meters = Meters(at.metrics)
     selection = Selection(

@@ -44,10 +44,9 @@ class Search(msgspec.Struct, frozen=True):
         await self.sessions.reached(address.scope, at_least_revision)
         reach = await self.grants.reach_of(address, spawn_token)
         grant, head = reach.grant, reach.head
-        if head.archived and self.sessions.restored is not None:
-            # What search made of it is made anew.
-            await self.sessions.restored(head)
-            head = replace(head, archived="")
+        if head.archived:
+            async with self.sessions.open(head.scope):
+                pass  # it is back, and what search made of it is made anew
             await indexed(self.archive, head, head.revision)
         if at_least_revision:
             revision = head.revision if grant is not None else at_least_revision
