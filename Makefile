@@ -276,8 +276,8 @@ $(BUF): package-lock.json
 
 $(HERMES): tests/hosts/hermes/requirements.txt
 	"$(PYTHON)" -m venv $@
-	$@/bin/pip install -q -r $<
-	$@/bin/pip install -q --no-deps -e generated/python -e clients/python -e integrations/hermes
+	$@/bin/python $(PIP_LOCKED) -r $<
+	$@/bin/python $(PIP_INSTALL) --no-deps -e generated/python -e clients/python -e integrations/hermes
 	@touch $@
 
 $(FRAMEWORKS_READY): tests/hosts/requirements.txt $(PROJECTS) $(INTEGRATIONS)
