@@ -18,7 +18,7 @@ from starlette.responses import Response
 from contextengine import name_by_content as name
 from tests.hosts.gate import Way, gate
 from tests.hosts.sdk_hosts import Agent, AnthropicAgent, ChatAgent, ResponsesAgent
-from tests.hosts.stage import Stage, proxied, soon, staged
+from tests.hosts.stage import Stage, lively, proxied, soon, staged
 from tests.hosts.upstream import Answer, Json
 from tests.integration.harness import ref
 
@@ -330,6 +330,34 @@ async def test_a_refusal_for_length_teaches_the_window_that_is_served(tmp_path: 
             return assembled.budget.window == 4096
 
         await soon(learnt)
+
+
+@EACH
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_a_request_that_is_refused_for_its_length_is_made_again_with_less(
+    kind: type[Agent], stream: bool, tmp_path: Path
+) -> None:
+    """The client gets the reply alone, as it came; the limit that was named holds from then on."""
+    said = {"message": "prompt is too long: 5001 tokens > 4096 maximum"}
+    refusal = json.dumps({"type": "error", "error": said}).encode()
+
+    def answer(number: int, given: Json) -> Any:
+        long = len(json.dumps(given)) > 12_000
+        if long:
+            lengths.append(len(json.dumps(given)))
+        return Response(gzip.compress(refusal), 400, zipped) if long else lively(number, given)
+
+    zipped = {"content-type": "application/json", "content-encoding": "gzip"}
+    lengths: list[int] = []
+    async with staged(tmp_path, answer, window=60_000) as stage:
+        agent = kind(stage.base, stream=stream, session="talk")
+        for turn in range(12):
+            assert (await agent.say(question(turn))).startswith("Answer")
+        await stage.settled("talk", name(agent.read()))
+        await agent.close()
+        assert len(lengths) == 1, "it was refused once, and then the limit was known"
+        status = await stage.home.client.get_status(ref("talk", agent="proxy"))
+        assert status.last_total_tokens == 105
 
 
 async def test_a_cache_mark_moves_on_with_the_client(tmp_path: Path) -> None:

@@ -171,6 +171,44 @@ async def test_a_compaction_that_is_asked_for_changes_what_is_shown_and_nothing_
 
 
 @EACH
+async def test_a_request_that_is_too_long_is_made_again_with_less(
+    name: str, tmp_path: Path
+) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        for turn in range(4):
+            await host.say(question(turn))
+        await stage.agrees(host)
+        brain = stage.brain
+        # The model takes less than the service was told.
+        brain.most = 0.8 * len(joined(brain.seen[-1]))
+        asked = len(brain.seen)
+        await host.say("Question 4? DELTA")
+        refused, answered = brain.seen[asked:]
+        assert refused[-1] == answered[-1] == "Question 4? DELTA"
+        assert len(joined(answered)) <= brain.most < len(joined(refused))
+        await stage.agrees(host)
+        await host.say("Question 5? ECHO")
+        await stage.agrees(host)
+        assert brain.seen[-1][-1] == "Question 5? ECHO"
+        told = await host.transcript()
+    assert questions_in(told) == [f"Question {at}" for at in range(6)]
+
+
+@EACH
+async def test_a_request_that_stays_too_long_fails_as_the_provider_says(
+    name: str, tmp_path: Path
+) -> None:
+    async with played(name, tmp_path) as (stage, host):
+        for turn in range(2):
+            await host.say(question(turn))
+        stage.brain.most = 1
+        asked = len(stage.brain.seen)
+        with pytest.raises(Exception, match="prompt is too long"):
+            await host.say("Question 2? DELTA")
+        assert len(stage.brain.seen) - asked <= 2, "it is made again once"
+
+
+@EACH
 async def test_calls_that_are_named_anew_and_details_that_are_dropped_are_no_new_messages(
     name: str, tmp_path: Path
 ) -> None:

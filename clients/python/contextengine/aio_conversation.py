@@ -74,6 +74,20 @@ class AsyncConversation:
             self._feed.wrote(ids)
         return assembly
 
+    async def assemble_again(
+        self,
+        messages: Sequence[t.Message],
+        refused: Assembly,
+        text: str,
+        *,
+        timeout: float | None = None,
+        **asked: Any,
+    ) -> Assembly:
+        """What fits half of what a provider refused for its length; the session is compacted
+        first. text: what the provider said. The rest as it was for the refused one."""
+        asked["budget"] = await self.session.overflowed(refused, text, budget=asked.get("budget"))
+        return await self.assemble(messages, timeout=timeout, **asked)
+
     async def end_turn(
         self, messages: Sequence[t.Message], *, timeout: float | None = None
     ) -> None:

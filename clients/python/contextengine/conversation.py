@@ -75,6 +75,20 @@ class Conversation:
             self._feed.wrote(ids)
         return assembly
 
+    def assemble_again(
+        self,
+        messages: Sequence[t.Message],
+        refused: Assembly,
+        text: str,
+        *,
+        timeout: float | None = None,
+        **asked: Any,
+    ) -> Assembly:
+        """What fits half of what a provider refused for its length; the session is compacted
+        first. text: what the provider said. The rest as it was for the refused one."""
+        asked["budget"] = self.session.overflowed(refused, text, budget=asked.get("budget"))
+        return self.assemble(messages, timeout=timeout, **asked)
+
     def end_turn(self, messages: Sequence[t.Message], *, timeout: float | None = None) -> None:
         """Says that a turn is over, and stores what it added last. messages: the host's whole
         list."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -14,8 +15,9 @@ from . import types as t
 from .attempts import Attempts
 from .calls import Call
 from .deltas import Assembly
-from .errors import ContextEngineError
+from .errors import ContextEngineError, DeadlinePassed
 from .outage import Keeper, Writing, as_after_turn, new_messages, projected
+from .overflow import MOST_TEXT, TIMEOUT, smaller
 from .refs import watchable
 from .requests import build, named
 from .transport import Stream
@@ -189,6 +191,33 @@ class Session:
         except ContextEngineError as error:
             self._keeper.bear(error, fallback)
             return t.ReportUsageResponse()
+
+    def overflowed(
+        self, refused: Assembly, text: str, *, budget: t.Budget | None = None
+    ) -> t.Budget:
+        """Says that the provider refused an assembly for its length, compacts, and answers the
+        smaller budget to assemble with again.
+
+        text: what the provider said; a limit that it names is kept to from now on. budget: what
+        the refused assembly was asked for with. Takes 15 seconds at most.
+        """
+        attempts = Attempts(TIMEOUT, time.monotonic)
+        response, less = refused.response, smaller(budget, refused.response)
+        self.report_usage(
+            assembly_id=response.assembly_id,
+            overflow=t.ReportUsageRequest.Overflow(text=text[:MOST_TEXT]),
+            fallback=False,
+            timeout=attempts.timeout(),
+        )
+        with contextlib.suppress(DeadlinePassed):  # what fits is shown without it, too
+            self.compact(
+                budget=less,
+                force=True,
+                force_reason="overflow",
+                trigger="overflow",
+                timeout=attempts.timeout(),
+            )
+        return less
 
     def update_model(self, **more: Unpack[fields.UpdateModel]) -> t.UpdateModelResponse:
         """Sets the session's model, its window and its factor."""

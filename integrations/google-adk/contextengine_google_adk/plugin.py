@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -15,11 +17,13 @@ from google.adk.agents.callback_context import CallbackContext
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
+from google.genai import types
 
-from contextengine import AsyncClient, AsyncConversations, ContextEngineError, Message
+from contextengine import Assembly, AsyncClient, AsyncConversations, ContextEngineError, Message
 from contextengine.formats import FormatError
 from contextengine.messages import compact_json
 from contextengine.naming import digest, name_by_content
+from contextengine.overflow import is_refusal, said
 from contextengine.types import Budget, WindowBudget
 
 from .contents import kept, shown, text_of, with_addition
@@ -31,6 +35,21 @@ MOST_OPEN = 1_000
 
 _log = logging.getLogger(__name__)
 _AWAY = (ContextEngineError, FormatError)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a model was called with."""
+
+    contents: Sequence[types.Content]
+    """All of them."""
+    messages: list[Message]
+    fields: dict[str, Any]
+    """What the assembly was asked for with."""
+    instruction: Any
+    """The agent's, without what the service says beside the contents."""
+    reply: Assembly | None = None
+    """None: the service was away."""
 
 
 class ContextenginePlugin(BasePlugin):
@@ -59,30 +78,59 @@ class ContextenginePlugin(BasePlugin):
         self._conversations = AsyncConversations(client, agent_id)
         self._window = window
         self._patience = patience
-        self._open: OrderedDict[str, list[Message]] = OrderedDict()
+        self._open: OrderedDict[str, Asked] = OrderedDict()
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
         """Called by the kit for each call of the model."""
         session = _session_of(callback_context)
+        fields: dict[str, Any] = {
+            "budget": Budget(window=self._parts(llm_request)),
+            "timeout": self._patience,
+            **({"model": llm_request.model} if llm_request.model else {}),
+        }
         try:
             messages = kept(llm_request.contents)
-            self._wait_for(session, messages)
-            reply = await self._conversations.of(session).assemble(
-                messages,
-                budget=Budget(window=self._parts(llm_request)),
-                timeout=self._patience,
-                **({"model": llm_request.model} if llm_request.model else {}),
-            )
+            instruction = llm_request.config.system_instruction
+            asked = Asked(llm_request.contents, messages, fields, instruction)
+            self._wait_for(session, asked)
+            reply = await self._conversations.of(session).assemble(messages, **fields)
         except _AWAY as error:
             _log.warning("contextengine: the model gets all contents: %s", error)
             return None
-        llm_request.contents = shown(reply.items, llm_request.contents, messages)
-        addition = reply.response.system_prompt_addition
-        config = llm_request.config
-        config.system_instruction = with_addition(config.system_instruction, addition)
+        self._wait_for(session, replace(asked, reply=reply))
+        _show(llm_request, asked, reply)
         return None
+
+    async def on_model_error_callback(
+        self, *, callback_context: CallbackContext, llm_request: LlmRequest, error: Exception
+    ) -> LlmResponse | None:
+        """Called by the kit where a model's call failed: one that was too long is made once more,
+        with less."""
+        session = _session_of(callback_context)
+        asked = self._open.get(session)
+        if asked is None or asked.reply is None or not is_refusal(error):
+            return None
+        try:
+            reply = await self._conversations.of(session).assemble_again(
+                asked.messages, asked.reply, said(error), **asked.fields
+            )
+        except _AWAY as away:
+            _log.warning("contextengine: the model is not asked again: %s", away)
+            return None
+        _show(llm_request, asked, reply)
+        model = callback_context._invocation_context.agent.canonical_model
+        answer = None
+        try:
+            async for response in model.generate_content_async(llm_request):
+                answer = response
+        except Exception as again:  # the kit raises what the first call failed with
+            _log.warning("contextengine: the model failed again: %s", again)
+            return None
+        if answer is not None:
+            await self.after_model_callback(callback_context=callback_context, llm_response=answer)
+        return answer
 
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
@@ -96,18 +144,18 @@ class ContextenginePlugin(BasePlugin):
         if before is None or any(part.function_call for part in content.parts):
             return None
         try:
-            reply = kept([content])
-            name_by_content(reply, before[-1].id if before else "")
+            messages, reply = before.messages, kept([content])
+            name_by_content(reply, messages[-1].id if messages else "")
             await self._conversations.of(session).end_turn(
-                [*before, *reply], timeout=self._patience
+                [*messages, *reply], timeout=self._patience
             )
         except _AWAY as error:
             _log.warning("contextengine: stored later: %s", error)
         return None
 
-    def _wait_for(self, session: str, messages: list[Message]) -> None:
+    def _wait_for(self, session: str, asked: Asked) -> None:
         """Remembers what the model answers to."""
-        self._open[session] = messages
+        self._open[session] = asked
         if len(self._open) > MOST_OPEN:
             self._open.popitem(last=False)
 
@@ -121,6 +169,13 @@ class ContextenginePlugin(BasePlugin):
                 schema = compact_json(told)
                 parts.tools.add(name=function.name or "", input_schema_json=schema)
         return parts
+
+
+def _show(request: LlmRequest, asked: Asked, reply: Assembly) -> None:
+    """Puts what fits into the request."""
+    request.contents = shown(reply.items, asked.contents, asked.messages)
+    addition = reply.response.system_prompt_addition
+    request.config.system_instruction = with_addition(asked.instruction, addition)
 
 
 def _session_of(context: Any) -> str:

@@ -15,6 +15,7 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 
 from contextengine import Assembly, AsyncClient, Client, ContextEngineError, Message
 from contextengine.formats import FormatError
+from contextengine.overflow import is_refusal, said
 
 from .keeper import Keeper
 from .messages import kept, shown, with_addition
@@ -53,14 +54,24 @@ class ContextengineMiddleware(AgentMiddleware[Any, Any, Any]):
         name, conversations = self._keeper.session(), self._keeper.blocking
         if not name or conversations is None:
             return handler(request)
+        conversation, asked = conversations.of(name), self._asked(request)
         try:
             rows = kept(request.messages)
-            reply = conversations.of(name).assemble(
-                rows, timeout=self._patience, **self._asked(request)
-            )
+            reply = conversation.assemble(rows, timeout=self._patience, **asked)
         except _AWAY as error:
             return handler(_alone(error, request))
-        return handler(_fitting(request, rows, reply))
+        try:
+            return handler(_fitting(request, rows, reply))
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            try:
+                again = conversation.assemble_again(
+                    rows, reply, said(error), timeout=self._patience, **asked
+                )
+            except _AWAY:
+                raise error from None
+        return handler(_fitting(request, rows, again))
 
     async def awrap_model_call(
         self,
@@ -71,14 +82,24 @@ class ContextengineMiddleware(AgentMiddleware[Any, Any, Any]):
         name, conversations = self._keeper.session(), self._keeper.waiting
         if not name or conversations is None:
             return await handler(request)
+        conversation, asked = conversations.of(name), self._asked(request)
         try:
             rows = kept(request.messages)
-            reply = await conversations.of(name).assemble(
-                rows, timeout=self._patience, **self._asked(request)
-            )
+            reply = await conversation.assemble(rows, timeout=self._patience, **asked)
         except _AWAY as error:
             return await handler(_alone(error, request))
-        return await handler(_fitting(request, rows, reply))
+        try:
+            return await handler(_fitting(request, rows, reply))
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            try:
+                again = await conversation.assemble_again(
+                    rows, reply, said(error), timeout=self._patience, **asked
+                )
+            except _AWAY:
+                raise error from None
+        return await handler(_fitting(request, rows, again))
 
     def after_agent(self, state: Any, runtime: Any) -> None:
         """Stores what the turn added, and says that it is over."""

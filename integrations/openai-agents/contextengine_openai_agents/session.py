@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from agents.memory.session_settings import SessionSettings, resolve_session_limit
@@ -17,6 +18,7 @@ from contextengine import AsyncClient, ContextEngineError
 from contextengine.deltas import Assembly
 from contextengine.errors import SessionNotFound
 from contextengine.formats import FormatError
+from contextengine.overflow import is_refusal, said
 from contextengine.types import (
     FORM_UNSPECIFIED,
     Budget,
@@ -28,6 +30,17 @@ from contextengine.types import (
 from .items import definitions, is_answer, kept, read, shown
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the model was called with last."""
+
+    fields: dict[str, Any]
+    """What the assembly was asked for with."""
+    instructions: str | None
+    """The agent's."""
+    reply: Assembly
 
 
 class ContextengineSession:
@@ -59,6 +72,7 @@ class ContextengineSession:
         self._session = client.session(agent_id=agent_id, session_id=session_id)
         self._window = window
         self._patience = patience
+        self._asked: Asked | None = None
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The history that fits: newest items as they were added, summaries for what is older.
@@ -106,6 +120,7 @@ class ContextengineSession:
         """The run's `call_model_input_filter`: the input of one call of the model within its
         window. What the run has added and the session does not hold yet is shown at its place."""
         given, agent = data.model_data, data.agent
+        self._asked = None
         try:
             live = LiveList(messages=read(given.input))
             parts = self._parts()
@@ -113,18 +128,38 @@ class ContextengineSession:
                 parts.system_prompt_text = given.instructions
             parts.tools.extend(definitions(agent.tools))
             model = getattr(agent.model, "model", agent.model)
-            reply: Assembly = await self._session.assemble(
-                live=live,
-                budget=Budget(window=parts),
-                model=model if isinstance(model, str) else "",
-                timeout=self._patience,
-            )
+            fields: dict[str, Any] = {
+                "live": live,
+                "budget": Budget(window=parts),
+                "model": model if isinstance(model, str) else "",
+                "timeout": self._patience,
+            }
+            reply: Assembly = await self._session.assemble(**fields)
         except (ContextEngineError, FormatError) as error:
             _log.warning("contextengine: the model gets the input as it is: %s", error)
             return given
-        addition = reply.response.system_prompt_addition
-        told = [text for text in (given.instructions, addition) if text]
-        return ModelInputData(shown(reply.items), "\n\n".join(told) or None)
+        if not reply.degraded:
+            self._asked = Asked(fields, given.instructions, reply)
+        return _input(reply, given.instructions)
+
+    async def fit_again(self, error: Exception) -> ModelInputData | None:
+        """Half of what `fit` gave the model last, which the provider refused for its length; the
+        session is compacted first. None: the error says something else, or the service is away."""
+        asked = self._asked
+        if asked is None or not is_refusal(error):
+            return None
+        self._asked = None
+        try:
+            budget = await self._session.overflowed(
+                asked.reply, said(error), budget=asked.fields["budget"]
+            )
+            reply = await self._session.assemble(
+                **{**asked.fields, "budget": budget}, fallback=False
+            )
+        except (ContextEngineError, FormatError) as away:
+            _log.warning("contextengine: the model is not asked again: %s", away)
+            return None
+        return _input(reply, asked.instructions)
 
     async def _whole(self, item: Item) -> Item:
         """An item as it was stored."""
@@ -140,3 +175,9 @@ class ContextengineSession:
 
     def _parts(self) -> WindowBudget:
         return WindowBudget(window=self._window) if self._window else WindowBudget()
+
+
+def _input(reply: Assembly, instructions: str | None) -> ModelInputData:
+    """What the model is called with."""
+    told = [text for text in (instructions, reply.response.system_prompt_addition) if text]
+    return ModelInputData(shown(reply.items), "\n\n".join(told) or None)

@@ -109,20 +109,26 @@ class Proxy:
         except ClientDisconnect:
             return
         kept = dialect if prepared.request is not None else None
-        forwarded = httpx2.Request(
-            request.method,
-            self._url(scope),
-            headers=headers.upstream(raw),
-            content=prepared.body
-            if prepared.body or request.method not in ("GET", "HEAD")
-            else None,
-        )
+
+        def forwarded(body: bytes) -> httpx2.Request:
+            content = body if body or request.method not in ("GET", "HEAD") else None
+            url, told = self._url(scope), headers.upstream(raw)
+            return httpx2.Request(request.method, url, headers=told, content=content)
+
+        async def instead(text: str) -> httpx2.Request | None:
+            nonlocal prepared
+            shorter = await self._talks.shortened(prepared, text)
+            if shorter is None:
+                return None
+            prepared = shorter
+            return forwarded(shorter.body)
+
         relay = Relay(
             self._upstream,
-            forwarded,
+            forwarded(prepared.body),
             kept,
             lambda reply: self._later(self._talks.record(prepared, reply)),
-            lambda text: self._later(self._talks.refused(prepared, text)),
+            instead,
         )
         await relay(scope, receive, send)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
 
 import httpx2
 from starlette.types import Receive, Scope, Send
+
+from contextengine.overflow import is_refusal
 
 from . import headers
 from .copy import ReplyCopy
@@ -19,10 +20,10 @@ from .dialects.chat import openai_error
 
 log = logging.getLogger("contextengine_proxy")
 
-_TOO_LONG = re.compile(
-    r"context_length_exceeded|prompt is too long|maximum context length|context window", re.I
-)
-"""How providers say that a request exceeds the model's window."""
+REFUSED = (400, 413)
+"""What a request is answered with that exceeds the model's window, among others."""
+MOST_REFUSAL = 64 * 1024
+"""Bytes of such an answer that are looked at before the client has them."""
 
 
 class Relay:
@@ -35,10 +36,10 @@ class Relay:
         request: httpx2.Request,
         dialect: Dialect | None,
         answered: Callable[[Reply], Awaitable[None]],
-        refused: Callable[[str], Awaitable[None]],
+        refused: Callable[[str], Awaitable[httpx2.Request | None]],
     ) -> None:
-        """`answered`, `refused`: what to do with a reply once the client has it, and with what
-        upstream says of a request that is too long."""
+        """`answered`: what to do with a reply once the client has it. `refused`: what to ask
+        instead where upstream says that the request is too long; None: the client is told so."""
         self._client, self._request, self._dialect = client, request, dialect
         self._answered, self._refused = answered, refused
         self._copy: ReplyCopy | None = None
@@ -61,20 +62,53 @@ class Relay:
             await self._answered(whole)
 
     async def _carry(self, send: Send) -> None:
+        reply = await self._sent(self._request, send)
+        if reply is None:
+            return
         try:
-            reply = await self._client.send(self._request, stream=True)
+            begun: list[bytes] = []
+            rest = reply.aiter_raw()
+            if self._dialect is not None and reply.status_code in REFUSED:
+                again = await self._asked_instead(reply, rest, begun)
+                if again is not None:
+                    await reply.aclose()
+                    reply = await self._sent(again, send)
+                    if reply is None:
+                        return
+                    begun, rest = [], reply.aiter_raw()
+            await self._pass(reply, _chained(begun, rest), send)
+        finally:
+            if reply is not None:
+                await reply.aclose()
+
+    async def _sent(self, request: httpx2.Request, send: Send) -> httpx2.Response | None:
+        """The reply as it begins. None: there is none, and the client was told."""
+        try:
+            return await self._client.send(request, stream=True)
         except httpx2.TimeoutException as error:
             await fail(send, self._dialect, 504, f"upstream did not answer in time: {_what(error)}")
-            return
         except httpx2.HTTPError as error:
             await fail(send, self._dialect, 502, f"upstream is not to be reached: {_what(error)}")
-            return
-        try:
-            await self._pass(reply, send)
-        finally:
-            await reply.aclose()
+        return None
 
-    async def _pass(self, reply: httpx2.Response, send: Send) -> None:
+    async def _asked_instead(
+        self, reply: httpx2.Response, rest: AsyncIterator[bytes], begun: list[bytes]
+    ) -> httpx2.Request | None:
+        """What to ask instead of a request that upstream refused. `begun`: takes up what is read of
+        the refusal."""
+        assert self._dialect is not None
+        copy = ReplyCopy(self._dialect, "", reply.headers.get("content-encoding", ""))
+        try:
+            async for chunk in rest:
+                begun.append(chunk)
+                copy.take(chunk)
+                if sum(map(len, begun)) > MOST_REFUSAL:
+                    return None
+        except httpx2.HTTPError:
+            return None  # met again where the rest is passed on
+        return await self._refused(copy.text()) if is_refusal(copy.text()) else None
+
+    async def _pass(self, reply: httpx2.Response, chunks: AsyncIterator[bytes], send: Send) -> None:
         copy = None
         if self._dialect is not None:
             kind = reply.headers.get("content-type", "")
@@ -83,7 +117,7 @@ class Relay:
         start: dict[str, Any] = {"type": "http.response.start", "status": reply.status_code}
         await send(start | {"headers": headers.downstream(reply.headers.raw)})
         try:
-            async for chunk in reply.aiter_raw():
+            async for chunk in chunks:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 if copy is not None:
                     copy.take(chunk)
@@ -96,8 +130,6 @@ class Relay:
             return
         if reply.status_code == 200 and (whole := copy.reply()) is not None:
             await self._answered(whole)
-        elif reply.status_code in (400, 413) and _TOO_LONG.search(copy.text()):
-            await self._refused(copy.text())
 
 
 async def fail(send: Send, dialect: Dialect | None, status: int, text: str) -> None:
@@ -107,6 +139,13 @@ async def fail(send: Send, dialect: Dialect | None, status: int, text: str) -> N
     kind = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(raw))]
     await send({"type": "http.response.start", "status": status, "headers": kind})
     await send({"type": "http.response.body", "body": raw, "more_body": False})
+
+
+async def _chained(begun: Iterable[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    for chunk in begun:
+        yield chunk
+    async for chunk in rest:
+        yield chunk
 
 
 async def _gone(receive: Receive) -> None:

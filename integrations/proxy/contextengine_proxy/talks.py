@@ -12,7 +12,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -20,7 +20,7 @@ from contextengine import Assembly, AsyncClient, AsyncFeed, ContextEngineError, 
 from contextengine.feed import AT_ONCE
 from contextengine.formats import FormatError
 from contextengine.naming import name_by_content
-from contextengine.types import Budget, LiveList, Message, ReportUsageRequest, WindowBudget
+from contextengine.types import Budget, LiveList, Message, WindowBudget
 
 from .conversation import opening, session_of
 from .debts import Debt, Debts
@@ -56,8 +56,8 @@ class Prepared:
     """None: it is no conversation that is kept."""
     talk: Talk | None = None
     """None: it has no session yet."""
-    assembly_id: str = ""
-    """Empty: the service was away, and the request goes through as it is."""
+    assembly: Assembly | None = None
+    """None: the service was away, and the request goes through as it is."""
     credentials: tuple[str, ...] = ()
 
 
@@ -150,7 +150,7 @@ class Talks:
         self._debts.settle(session)
         if assembly.response.outcome_reason in NOT_KEPT:
             return Prepared(body)
-        prepared.assembly_id = assembly.response.assembly_id
+        prepared.assembly = assembly
         prepared.body = written(request, assembly)
         return prepared
 
@@ -174,9 +174,9 @@ class Talks:
                     await talk.feed.bring(messages, ended=ended, timeout=RECORD_S)
                     self._debts.settle(talk.name)
                 await talk.called(request.model, request.dialect.provider)
-                if reply.usage is not None and prepared.assembly_id:
+                if reply.usage is not None and prepared.assembly is not None:
                     await talk.session.report_usage(
-                        assembly_id=prepared.assembly_id,
+                        assembly_id=prepared.assembly.response.assembly_id,
                         usage=reply.usage,
                         # As it was asked for: a provider names it by its day as well.
                         model=request.model,
@@ -192,19 +192,26 @@ class Talks:
         """Stores what is owed, as far as the service is there."""
         await self._debts.close()
 
-    async def refused(self, prepared: Prepared, text: str) -> None:
-        """The provider said that the request was too long: the service learns what it serves."""
-        talk, request = prepared.talk, prepared.request
-        if talk is None or request is None:
-            return
-        overflow = ReportUsageRequest.Overflow(text=text)
+    async def shortened(self, prepared: Prepared, text: str) -> Prepared | None:
+        """What goes upstream instead, where the provider said that a request was too long: half of
+        what was shown, after a compaction. None: nothing shorter."""
+        talk, request, refused = prepared.talk, prepared.request, prepared.assembly
+        if talk is None or request is None or refused is None:
+            return None
+        asked, _ = self._asked(talk, request)
         try:
-            await talk.called(request.model, request.dialect.provider)
-            await talk.session.report_usage(
-                assembly_id=prepared.assembly_id, overflow=overflow, timeout=RECORD_S
-            )
-        except ContextEngineError as error:
+            async with asyncio.timeout(2 * RECORD_S), talk.lock:
+                await talk.called(request.model, request.dialect.provider)
+                less = await talk.session.overflowed(refused, text, budget=asked["budget"])
+                asked |= {"budget": less, "timeout": RECORD_S}
+                assembly = await talk.session.assemble(**asked)
+        except (ContextEngineError, TimeoutError) as error:
             self._missed(error)
+            return None
+        body = written(request, assembly)
+        if len(body) >= len(prepared.body):
+            return None
+        return replace(prepared, body=body, assembly=assembly)
 
     def _owe(
         self, talk: Talk, request: Request, messages: Sequence[Message], *, ended: bool
@@ -236,19 +243,23 @@ class Talks:
             stored = {}
         else:
             stored = {"ingest": new}
-        outside = request.outside.encode()
-        digest = blake2b(request.model.encode() + b"\n" + outside, digest_size=16).digest()
-        assembly = await talk.session.assemble(
-            **stored,
-            budget=self._budget(request, talk.counted(digest), outside),
-            model=request.model,
-            provider=request.dialect.provider,
-            timeout=_left(until),
-        )
+        asked, digest = self._asked(talk, request)
+        assembly = await talk.session.assemble(**stored, **asked, timeout=_left(until))
         talk.count(digest, assembly.response.budget.system_prompt)
         if held is not None:
             talk.feed.wrote(request.ids)
         return assembly
+
+    def _asked(self, talk: Talk, request: Request) -> tuple[dict[str, Any], bytes]:
+        """What an assembly is asked for with, and a digest of what stands outside of it."""
+        outside = request.outside.encode()
+        digest = blake2b(request.model.encode() + b"\n" + outside, digest_size=16).digest()
+        budget = self._budget(request, talk.counted(digest), outside)
+        return {
+            "budget": budget,
+            "model": request.model,
+            "provider": request.dialect.provider,
+        }, digest
 
     def _budget(self, request: Request, counted: int | None, outside: bytes) -> Budget:
         window = self._windows.window(request.model)
@@ -287,7 +298,7 @@ class Talks:
 def _goes_on(talk: Talk, prepared: Prepared) -> bool:
     """Whether the session is still where the request left it."""
     assert prepared.request is not None
-    if prepared.assembly_id:
+    if prepared.assembly is not None:
         return talk.feed.ends_with(prepared.request.ids)
     return talk.newest is prepared.request
 

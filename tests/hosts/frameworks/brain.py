@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,17 @@ NOTHING = "nothing"
 class ModelFailed(Exception):
     """The model answered with an error."""
 
+    code = "server_error"
+
+
+class TooLong(ModelFailed):
+    """The model does not take as much. As Anthropic says it where it names no number."""
+
+    code = "context_length_exceeded"
+
+    def __init__(self) -> None:
+        super().__init__("prompt is too long")
+
 
 def calling(*wanted: str) -> str:
     """Words of the user upon which the model calls the tool for each of these, all at once."""
@@ -38,11 +50,15 @@ class Brain:
     """The model. It remembers the texts of each request, in order."""
 
     seen: list[list[str]] = field(default_factory=list)
+    most: float = math.inf
+    """Characters that a request may have."""
 
     def answer(self, texts: list[str], asked: bool) -> Answer:
         """The answer to a request of these texts. asked: whether the user spoke last. Raises
         ModelFailed."""
         self.seen.append(texts)
+        if sum(map(len, texts)) > self.most:
+            raise TooLong
         last = texts[-1] if texts else ""
         if asked and FAILS in last:
             raise ModelFailed("the model is down")
@@ -60,7 +76,8 @@ class Brain:
         try:
             return self.answer(texts, rows[-1].get("role") == "user")
         except ModelFailed as error:
-            return JSONResponse({"error": {"message": str(error), "type": "server_error"}}, 400)
+            told = {"message": str(error), "type": "invalid_request_error", "code": error.code}
+            return JSONResponse({"error": told}, 400)
 
 
 def _texts(row: Any) -> list[str]:

@@ -11,7 +11,7 @@ from agents import Agent, RunConfig, Runner, function_tool
 from agents.models.openai_responses import OpenAIResponsesModel
 
 from contextengine.types import SessionRef
-from contextengine_openai_agents import ContextengineSession
+from contextengine_openai_agents import ContextengineModel, ContextengineSession
 from tests.hosts.upstream import Upstream, serving
 
 from .brain import NOTHING, Brain, found
@@ -48,7 +48,9 @@ class OpenAIAgentsHost(Host):
         self.agent = Agent(
             name="careful",
             instructions=SYSTEM,
-            model=OpenAIResponsesModel(model="mock-1", openai_client=model),
+            model=ContextengineModel(
+                OpenAIResponsesModel(model="mock-1", openai_client=model), self.session
+            ),
             tools=[look_up],
         )
 
