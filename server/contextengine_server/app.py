@@ -31,6 +31,7 @@ from contextengine_server.health.checks import ServerChecks
 from contextengine_server.health.memory import MemoryGuard, give_back_large_blocks
 from contextengine_server.health.readiness import ReadinessProbe
 from contextengine_server.health.scrub import Scrub
+from contextengine_server.health.servers import Servers
 from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.archive import Archive
@@ -212,6 +213,10 @@ async def running(
         server = Server(
             options, services, tracer=tracer, metrics=metrics, draining=draining, traffic=traffic
         )
+        if kind.shared:
+            servers = Servers(store.leases, process_id, quotas.shared)
+            await servers.sweep()  # before the first call is admitted
+            sweepers.append(servers)
         sweepers += [memory, ReadinessProbe(store, server.set_serving, memory.why_not_ready)]
         server.on_drain("background", background.stop)
         server.on_drain("search index", indexer.stop)

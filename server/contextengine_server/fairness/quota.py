@@ -1,9 +1,8 @@
 """What each tenant may hold at once, and its weight where tenants share: as settings say, and rows
 that an operator writes while the server runs.
 
-A quota is what the service as a whole grants. One process may give out all of it today; where
-several share a store, each is to lease its part by row, and `TenantQuotas.of` is the one place that
-then answers the part and not the whole.
+A quota is what the service as a whole grants. Where several servers share a store, each gives out
+its part: `TenantQuotas.here`.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
+
+from .share import Share
 
 WEIGHTS = 0.01, 1_000.0
 """The least and the largest weight."""
@@ -50,6 +51,11 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
         most: int | None = getattr(self, kind)
         return most
 
+    def part(self, share: Share) -> Quota:
+        """What a server with this share gives out of it."""
+        limited = {kind: most for kind in KINDS if (most := self.most(kind)) is not None}
+        return Quota(self.weight, **{kind: share.of(most) for kind, most in limited.items()})
+
 
 class QuotaRule(msgspec.Struct, frozen=True):
     """The quota of the tenants that a pattern names."""
@@ -67,15 +73,25 @@ class TenantQuotas:
     ) -> None:
         self._rules, self._matches = rules, matches
         self.rows: Mapping[str, Quota] = {}
+        self._share = Share()
         self._known: dict[str, Quota] = {}
+        self._here: dict[str, Quota] = {}
         self._watching: list[Callable[[], None]] = []
 
+    def here(self, tenant: str) -> Quota:
+        """What this server gives out to a tenant."""
+        here = self._here.get(tenant)
+        if here is None:
+            whole = self.of(tenant)  # forgets both where too many are known
+            here = self._here[tenant] = whole.part(self._share)
+        return here
+
     def of(self, tenant: str) -> Quota:
-        """What a tenant may hold."""
+        """What a tenant may hold, of all servers together."""
         known = self._known.get(tenant)
         if known is None:
             if len(self._known) >= _KNOWN:
-                self._known.clear()
+                self._forget()
             known = self._known[tenant] = self.rows.get(tenant, Quota()).over(
                 self.configured(tenant)
             )
@@ -101,9 +117,20 @@ class TenantQuotas:
     def replace(self, rows: Mapping[str, Quota]) -> None:
         """These are the rows now, all of them. In force with the next call."""
         self.rows = dict(rows)
-        self._known.clear()
+        self._forget()
         for told in self._watching:
             told()
+
+    def shared(self, place: int, servers: int) -> None:
+        """This is one of so many servers now. In force with the next call; what is held stays."""
+        share = Share(place, servers)
+        if share != self._share:
+            self._share = share
+            self._here.clear()
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._here.clear()
 
     def watch(self, told: Callable[[], None]) -> None:
         """From now on, tells when the rows are others."""

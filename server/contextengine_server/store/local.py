@@ -79,3 +79,9 @@ class LocalLeases:
         """It is free."""
         if self._held.get((scope, kind), ("", 0))[0] == owner:
             del self._held[scope, kind]
+
+    async def owners(self, kind: str) -> Sequence[str]:
+        """Who holds leases of a kind now."""
+        now = time.monotonic()
+        live = ((held, owner) for (_, held), (owner, until) in self._held.items() if until > now)
+        return sorted({owner for held, owner in live if held == kind})

@@ -229,7 +229,7 @@ class Admission:
     def _take(self, call: Stoppable, kind: InFlight) -> None:
         """Has the call held among its kind. Raises Overloaded."""
         tenant, held = call.tenant, kind.calls
-        most = self.quotas.of(tenant).most(kind.kind)
+        most = self.quotas.here(tenant).most(kind.kind)
         if most is not None and held.of(tenant) >= most:
             raise self._refusal(kind, "quota", most)
         if held.full and not self._make_room(tenant, kind):

@@ -27,11 +27,13 @@ log = get_logger("contextengine.quotas")
 
 
 class TenantStanding(msgspec.Struct, frozen=True):
-    """A tenant: what is stored for it, None for nothing; what holds; and what it holds now."""
+    """A tenant: what is stored for it, None for nothing; what holds for all servers together, and
+    which part of it this one gives out; and what it holds of this one now."""
 
     tenant: str
     stored: Quota | None
     in_force: Quota
+    here: Quota
     use: TenantUse
 
 
@@ -57,7 +59,11 @@ class Tenants:
     def standing(self, tenant: str) -> TenantStanding:
         """How a tenant stands."""
         return TenantStanding(
-            tenant, self._quotas.rows.get(tenant), self._quotas.of(tenant), self.uses.of(tenant)
+            tenant,
+            self._quotas.rows.get(tenant),
+            self._quotas.of(tenant),
+            self._quotas.here(tenant),
+            self.uses.of(tenant),
         )
 
     def all(self) -> list[TenantStanding]:
@@ -113,7 +119,7 @@ def _calls(use: TenantUse) -> int:
 
 
 def _full(standing: TenantStanding, kind: str) -> bool:
-    most = standing.in_force.most(kind)
+    most = standing.here.most(kind)
     return most is not None and getattr(standing.use, kind) >= most
 
 
@@ -121,6 +127,6 @@ def _told(standing: TenantStanding) -> str:
     use = standing.use
     words = []
     for kind in KINDS:
-        most = standing.in_force.most(kind)
+        most = standing.here.most(kind)
         words.append(f"{kind} {getattr(use, kind)}" + (f" of {most}" if most is not None else ""))
     return f"{standing.tenant}: {', '.join(words)}, bytes in flight {use.bytes_in_flight}"

@@ -109,7 +109,7 @@ class PostgresStore(PostgresListings, PostgresDebts):
         self.archives: Archives = PostgresArchives(self._connections, write, self._committed)
         self._feed = PostgresFeed(self._connections, write)
         self.feed: Feed = self._feed
-        self.leases: Leases = PostgresLeases(write)
+        self.leases: Leases = PostgresLeases(self._connections, write)
         self.workload: Workloads = PostgresWorkloads(self._connections, self._transactions.queued)
 
     # Life

@@ -40,3 +40,7 @@ class Leases(Protocol):
 
     async def give_back(self, scope: Scope, kind: str, owner: str) -> None:
         """It is free. Does nothing where another holds it."""
+
+    async def owners(self, kind: str) -> Sequence[str]:
+        """Who holds leases of a kind now, each named once, in an order that is the same for all who
+        ask."""

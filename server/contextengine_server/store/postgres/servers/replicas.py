@@ -58,6 +58,10 @@ _GIVE_BACK = f"""
     DELETE FROM leases WHERE {" AND ".join(f"{name} = :{name}" for name in _HELD)}
     AND owner = :owner
 """
+_OWNERS = f"""
+    SELECT DISTINCT owner COLLATE "C" FROM leases WHERE kind = :kind AND until_ms > {_NOW_MS}
+    ORDER BY 1
+"""
 _FORGOTTEN = f"DELETE FROM leases WHERE until_ms < {_NOW_MS} - 3600000"
 """Of servers that never came back for them."""
 
@@ -120,8 +124,8 @@ class PostgresFeed:
 class PostgresLeases:
     """`Leases` in a table, by the database's clock."""
 
-    def __init__(self, write: Transact) -> None:
-        self._write = write
+    def __init__(self, connections: Connections, write: Transact) -> None:
+        self._connections, self._write = connections, write
 
     async def take(self, scope: Scope, kind: str, owner: str, lease_ms: int) -> bool:
         """True where `owner` holds it from now on for so long."""
@@ -136,3 +140,11 @@ class PostgresLeases:
             await db.met(_FORGOTTEN)
 
         await self._write(work)
+
+    async def owners(self, kind: str) -> Sequence[str]:
+        """Who holds leases of a kind now."""
+
+        async def read(db: Db) -> list[str]:
+            return [row[0] for row in await db.rows(_OWNERS, {"kind": kind})]
+
+        return await self._connections.read(read)

@@ -98,6 +98,19 @@ class ReplicaCases(StoreCase):
         await store.leases.give_back(SCOPE, "compaction", holder)
         assert await store.leases.take(SCOPE, "compaction", "x", 60_000)
 
+    async def test_who_holds_leases_of_a_kind(self, store: Store, other: Store) -> None:
+        assert list(await other.leases.owners("server")) == []
+        names = ["b", "B", "a", "é"]
+        for name in names:
+            assert await store.leases.take(NOWHERE._replace(session=name), "server", name, 60_000)
+        assert await other.leases.take(SCOPE, "server", "a", 60_000), "the same one again"
+        assert await other.leases.take(SCOPE, "another", "x", 60_000)
+        assert list(await store.leases.owners("server")) == ["B", "a", "b", "é"]
+        await other.leases.give_back(NOWHERE._replace(session="b"), "server", "b")
+        assert await store.leases.take(NOWHERE._replace(session="c"), "server", "c", 30)
+        await asyncio.sleep(0.1)
+        assert list(await other.leases.owners("server")) == ["B", "a", "é"]
+
     async def test_a_lease_runs_out(self, store: Store, other: Store) -> None:
         assert await store.leases.take(SCOPE, "compaction", "a", 30)
         for _ in range(500):
