@@ -6,38 +6,14 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.archive.cold_room import ColdRoom
-from contextengine_server.archive.objects import ObjectMissing, ObjectsUnavailable
+from contextengine_server.archive.objects import ObjectsUnavailable
 from contextengine_server.commands.sessions.archive import ArchiveRule, ArchiveSessions, Archivist
 from contextengine_server.context.scope import Scope
 from contextengine_server.session.address import Ref
+from tests.unit.archive.shelf import Shelf
 from tests.unit.commands.house import TENANT, Rows, Server, incoming, user
 
 HOUR = 3_600_000
-
-
-class Shelf:
-    """Objects in memory; `broken`: it cannot be used now, `forgetful`: it keeps other bytes."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, bytes] = {}
-        self.broken = self.forgetful = False
-
-    async def put(self, name: str, data: bytes) -> None:
-        if self.broken:
-            raise ObjectsUnavailable("no answer")
-        self.held[name] = data[:-1] if self.forgetful else data
-
-    async def get(self, name: str) -> bytes:
-        if self.broken:
-            raise ObjectsUnavailable("no answer")
-        if name not in self.held:
-            raise ObjectMissing(name)
-        return self.held[name]
-
-    async def erase(self, name: str) -> None:
-        if self.broken:
-            raise ObjectsUnavailable("no answer")
-        self.held.pop(name, None)
 
 
 @pytest.fixture
@@ -139,13 +115,12 @@ async def test_who_writes_meanwhile_stays(server: Server, shelf: Shelf) -> None:
     room = ColdRoom(server.store, shelf, server.clock)
     head = await server.store.head(Scope(TENANT, "agent", "old"))
     assert head is not None
-    put = shelf.put
 
-    async def raced(name: str, data: bytes) -> None:
-        await put(name, data)
-        await write(server, "old")
+    async def raced(asked: str) -> None:
+        if asked == "put":
+            await write(server, "old")
 
-    shelf.put = raced  # type: ignore[method-assign]
+    shelf.before = raced
     assert await room.put_away(head) is None
     assert len(await server.store.messages(head.scope)) == 2
     assert room.counts.archived == 0
