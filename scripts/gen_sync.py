@@ -3,8 +3,8 @@ there is current.
 
 unasync takes `async` and `await` away and knows Python's own names; ours and the few sentences
 that hold for one of both clients alone are listed here. How a model is lent differs in more than
-that, since threads and tasks are stopped in other ways: `runtime.py` is written by hand, and so is
-`probe.py`.
+that, since threads and tasks are stopped in other ways: `runtime.py` is written by hand, and so are
+`probe.py` and `later.py`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ MODULES = {
     "aio": "client",
     "aio_conversation": "conversation",
     "aio_feed": "feed",
+    "aio_later": "later",
     "aio_probe": "probe",
     "aio_runtime": "runtime",
     "aio_session": "session",
     "aio_transport": "transport",
 }
 """A module of the asyncio client and the one that blocks in its place."""
-BY_HAND = {"aio_probe", "aio_runtime"}
+BY_HAND = {"aio_later", "aio_probe", "aio_runtime"}
 CLASSES = {
     "AsyncClient": "Client",
     "AsyncConnection": "BlockingConnection",
@@ -38,6 +39,7 @@ CLASSES = {
     "AsyncConversations": "Conversations",
     "AsyncEngines": "Engines",
     "AsyncFeed": "Feed",
+    "AsyncLater": "Later",
     "AsyncProbe": "Probe",
     "AsyncProjection": "Projection",
     "AsyncRecall": "Recall",

@@ -3,8 +3,11 @@ answered."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +18,17 @@ from contextengine import (
     ContextEngineError,
     Conversation,
     Message,
+    aio_later,
     assistant,
+    later,
     name_by_content,
     text_of,
     user,
 )
 from contextengine.conversation import shown_verbatim
 from contextengine.types import FORM_PLACEHOLDER, Budget, Item
+from tests.hosts.gate import Gate, Way, gate
+from tests.hosts.stage import soon
 from tests.integration.harness import House, house, ref
 
 HERE = ref("talk", agent="host")
@@ -123,6 +130,88 @@ async def test_an_outage_is_raised_and_what_was_said_comes_with_the_next_call(
             await AsyncConversation(away, HERE).assemble(talk(*"abcde"), budget=ROOM)
     await conversation.assemble(talk(*"abcdefg"), budget=ROOM)
     assert await stored(home) == [*"abcdefg"]
+
+
+@pytest.fixture
+def soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aio_later, "AGAIN", 0.05)
+    monkeypatch.setattr(later, "AGAIN", 0.05)
+
+
+async def told(home: House, *texts: str) -> None:
+    """Waits until the service holds these and no others, though nobody asks it anything."""
+
+    async def same() -> bool:
+        return await stored(home) == [*texts]
+
+    await soon(same)
+
+
+@pytest.fixture(params=[False, True], ids=["asyncio", "threads"])
+async def behind_a_gate(
+    home: House, request: pytest.FixtureRequest
+) -> AsyncIterator[tuple[Gate, Any]]:
+    """A way to the service that can be closed, and a conversation that goes by it."""
+    async with gate(home.app.address) as way:
+        if request.param:
+            with Client(way.address, retry_for=0, breaker=True) as blocking:
+                yield way, InThreads(Conversation(blocking, HERE))
+        else:
+            async with AsyncClient(way.address, retry_for=0, breaker=True) as client:
+                yield way, AsyncConversation(client, HERE)
+
+
+class InThreads:
+    """A conversation that blocks, beside a service that runs in the test's loop."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    async def assemble(self, *given: Any, **named: Any) -> Any:
+        return await asyncio.to_thread(self._conversation.assemble, *given, **named)
+
+    async def end_turn(self, *given: Any, **named: Any) -> None:
+        await asyncio.to_thread(self._conversation.end_turn, *given, **named)
+
+
+@pytest.mark.usefixtures("soon_again")
+@pytest.mark.parametrize("gone", [Way.CLOSED, Way.HUNG, Way.DEAF], ids=lambda one: one.name)
+async def test_the_end_of_a_turn_is_stored_once_the_service_is_back(
+    home: House, behind_a_gate: tuple[Gate, Any], gone: Way
+) -> None:
+    way, conversation = behind_a_gate
+    await conversation.assemble(talk(*"abc"), budget=ROOM)
+    way.turn(gone)
+    for length in (4, 6):
+        with pytest.raises(ContextEngineError):
+            await conversation.end_turn(talk(*"abcdef"[:length]), timeout=0.3)
+    way.turn(Way.CLOSED)
+    way.turn(Way.OPEN)
+    await told(home, *"abcdef")
+    await conversation.end_turn(talk(*"abcdefgh"))
+    assert await stored(home) == [*"abcdefgh"]
+
+
+@pytest.mark.usefixtures("soon_again")
+async def test_the_end_of_a_turn_that_was_taken_back_meanwhile_is_not_stored(
+    home: House, behind_a_gate: tuple[Gate, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way, conversation = behind_a_gate
+    await conversation.assemble(talk(*"abc"), budget=ROOM)
+    way.turn(Way.CLOSED)
+    with pytest.raises(ContextEngineError):
+        await conversation.end_turn(talk(*"abcd"), timeout=0.3)
+    way.turn(Way.OPEN)
+
+    async def answered() -> bool:
+        with contextlib.suppress(ContextEngineError):
+            await conversation.assemble(talk(*"aXc"), budget=ROOM, timeout=5)
+            return True
+        return False
+
+    await soon(answered)
+    await asyncio.sleep(0.3)
+    assert await stored(home) == [*"aXc"]
 
 
 def test_the_blocking_one_does_the_same(tmp_path: Path) -> None:

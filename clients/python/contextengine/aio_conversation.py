@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import types as t
 from .aio_feed import AT_ONCE, AsyncFeed
+from .aio_later import AsyncLater
 from .attempts import Attempts
 from .deltas import Assembly
 from .errors import ContextEngineError
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
 
 MOST_WARM = 1_000
 """Conversations of which it is remembered what their sessions hold."""
+LATER_PATIENCE = 1.0
+"""Seconds that another attempt at storing the end of a turn may take: a call waits for it."""
 
 
 class AsyncConversation:
     """A host's conversation. The host's list is the truth, and is handed over at every call: what
     is new in it is stored, what it went back behind leaves the session's view, and what fits is
-    answered. What could not be stored comes with the next call, so nothing waits here.
+    answered. What could not be stored comes with the next call, and the end of a turn is stored as
+    soon as the service is there, whether or not there is one.
 
     Messages need ids that stay: the host's own, or those of `name_by_content`. An outage is raised
     (ContextEngineError): the host has its own list to go on with.
@@ -35,6 +39,7 @@ class AsyncConversation:
         self._feed = AsyncFeed(client, ref)
         self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
         """The session's other calls. Whoever writes by them lets `forget` be called."""
+        self._later = AsyncLater(self._end_turn)
         self._cut = False
         """Whether the list's beginning was cut off: what follows has no known place by its ids."""
 
@@ -51,6 +56,14 @@ class AsyncConversation:
         messages: the host's whole list. A list whose beginning was cut off is found in the session
         by what it says. asked: what else an Assemble takes (`budget`, `model` …).
         """
+        async with self._later.lock:
+            assembly = await self._assemble(messages, timeout, asked)
+            self._later.settle()
+            return assembly
+
+    async def _assemble(
+        self, messages: Sequence[t.Message], timeout: float | None, asked: dict[str, Any]
+    ) -> Assembly:
         attempts = Attempts(timeout, time.monotonic)
         ids = [message.id for message in messages]
         try:
@@ -92,13 +105,24 @@ class AsyncConversation:
         self, messages: Sequence[t.Message], *, timeout: float | None = None
     ) -> None:
         """Says that a turn is over, and stores what it added last. messages: the host's whole
-        list."""
+        list. What is raised is made good once the service is there."""
+        async with self._later.lock:
+            self._later.settle()
+            try:
+                await self._end_turn(messages, timeout)
+            except ContextEngineError:
+                self._later.owe(messages)
+                raise
+
+    async def _end_turn(
+        self, messages: Sequence[t.Message], timeout: float | None = LATER_PATIENCE
+    ) -> None:
         attempts = Attempts(timeout, time.monotonic)
         if not self._cut:
             brought = await self._feed.bring(messages, ended=True, timeout=attempts.timeout())
             self._cut = brought is None
         if self._cut:
-            await self.assemble(messages, timeout=attempts.timeout())
+            await self._assemble(messages, attempts.timeout(), {})
             await self.session.after_turn(fallback=False, timeout=attempts.timeout())
 
 

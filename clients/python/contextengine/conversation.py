@@ -14,6 +14,7 @@ from .attempts import Attempts
 from .deltas import Assembly
 from .errors import ContextEngineError
 from .feed import AT_ONCE, Feed
+from .later import Later
 
 if TYPE_CHECKING:
     from .client import Client
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
 MOST_WARM = 1_000
 """Conversations of which it is remembered what their sessions hold."""
+LATER_PATIENCE = 1.0
+"""Seconds that another attempt at storing the end of a turn may take: a call waits for it."""
 
 
 class Conversation:
     """A host's conversation. The host's list is the truth, and is handed over at every call: what
     is new in it is stored, what it went back behind leaves the session's view, and what fits is
-    answered. What could not be stored comes with the next call, so nothing waits here.
+    answered. What could not be stored comes with the next call, and the end of a turn is stored as
+    soon as the service is there, whether or not there is one.
 
     Messages need ids that stay: the host's own, or those of `name_by_content`. An outage is raised
     (ContextEngineError): the host has its own list to go on with.
@@ -36,6 +40,7 @@ class Conversation:
         self._feed = Feed(client, ref)
         self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
         """The session's other calls. Whoever writes by them lets `forget` be called."""
+        self._later = Later(self._end_turn)
         self._cut = False
         """Whether the list's beginning was cut off: what follows has no known place by its ids."""
 
@@ -52,6 +57,14 @@ class Conversation:
         messages: the host's whole list. A list whose beginning was cut off is found in the session
         by what it says. asked: what else an Assemble takes (`budget`, `model` …).
         """
+        with self._later.lock:
+            assembly = self._assemble(messages, timeout, asked)
+            self._later.settle()
+            return assembly
+
+    def _assemble(
+        self, messages: Sequence[t.Message], timeout: float | None, asked: dict[str, Any]
+    ) -> Assembly:
         attempts = Attempts(timeout, time.monotonic)
         ids = [message.id for message in messages]
         try:
@@ -91,13 +104,24 @@ class Conversation:
 
     def end_turn(self, messages: Sequence[t.Message], *, timeout: float | None = None) -> None:
         """Says that a turn is over, and stores what it added last. messages: the host's whole
-        list."""
+        list. What is raised is made good once the service is there."""
+        with self._later.lock:
+            self._later.settle()
+            try:
+                self._end_turn(messages, timeout)
+            except ContextEngineError:
+                self._later.owe(messages)
+                raise
+
+    def _end_turn(
+        self, messages: Sequence[t.Message], timeout: float | None = LATER_PATIENCE
+    ) -> None:
         attempts = Attempts(timeout, time.monotonic)
         if not self._cut:
             brought = self._feed.bring(messages, ended=True, timeout=attempts.timeout())
             self._cut = brought is None
         if self._cut:
-            self.assemble(messages, timeout=attempts.timeout())
+            self._assemble(messages, attempts.timeout(), {})
             self.session.after_turn(fallback=False, timeout=attempts.timeout())
 
 

@@ -24,6 +24,11 @@ _FOR_GOOD = {
 """What a service says of a request that it will never take."""
 
 
+def refused_for_good(error: ContextEngineError) -> bool:
+    """Whether sending the same again would not help."""
+    return error.code in _FOR_GOOD or isinstance(error, TooLarge)
+
+
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """A queued request that the service refused for what it is."""
@@ -97,7 +102,7 @@ class Pending:
     def failed(self, entry: AfterTurnRequest, error: ContextEngineError) -> None:
         """Takes out an entry that was refused for good. Raises the error where sending it again may
         help."""
-        if error.code not in _FOR_GOOD and not isinstance(error, TooLarge):
+        if not refused_for_good(error):
             raise error
         if self.sent(entry):
             self.rejected.append(Rejected(entry, error))
