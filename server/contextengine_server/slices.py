@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from contextengine_server.context.work import Work
@@ -23,6 +23,10 @@ more, each of which may meet a slice."""
 ASIDE_STEPS = 1_000
 """Steps of a view from which on an engine is asked in a thread. What it works out took 3 to 9 µs a
 step, so 3 to 9 ms; a thread costs a tenth of one."""
+
+ASIDE_RAW = 10_000
+"""Steps behind the summaries from which on a session is planned in a thread: an engine takes 1 to
+2 µs for each that it looks at, and looks at few of most."""
 
 FREED_AT_ONCE = 1_000
 """Atoms or rows of which memory is freed in one turn of the loop: 2 to 3 µs each."""
@@ -111,10 +115,13 @@ async def aside(work: Callable[[], T]) -> T:
         raise
 
 
-def let_go(*many: Iterable[object]) -> None:
+def let_go(*many: Iterable[object] | dict[Any, Any]) -> None:
     """Holds what is in these until the loop has had turns to let go of it, some at a time: whoever
-    was the last to hold a long list would free all of it at once."""
-    held = [one for some in many for one in some]
+    was the last to hold a long list would free all of it at once. To be called when they are not
+    needed any more: it begins with the next turn."""
+    held: list[object] = []
+    for some in many:
+        held += some.values() if isinstance(some, dict) else some
     if len(held) > FREED_AT_ONCE:
         with suppress(RuntimeError):  # no loop runs: nobody waits
             _free(asyncio.get_running_loop(), held)

@@ -20,6 +20,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.work import at_once
 from contextengine_server.errors import DomainError, EngineFailed
 from contextengine_server.session.address import Ref
+from contextengine_server.session.assembly.assembly import Assembly
 from contextengine_server.wire.message import read
 from tests.unit.commands.house import AGENT, TENANT, Server, incoming, long, request
 
@@ -210,11 +211,10 @@ class Player:
         budget, known = BUDGETS[first % len(BUDGETS)], self.held if second % 2 else (b"", "")
         explained = second == 7
         assembly = await self.server.assemble(budget, self.refs[-1], whole=explained)
-        parts, _ = replies.encode(assembly, *known)
-        reply = b"".join(parts)
-        reply += at_once(replies.explained(assembly)) if explained else b""
+        reply = _written(assembly, *known)
+        reply += b"".join(at_once(replies.explained(assembly))) if explained else b""
         self.held = assembly.joined.context_hash, assembly.epoch
-        whole = b"".join(replies.encode(assembly, b"", "")[0])
+        whole = _written(assembly)
         self.listed = [item.message for item in AssembleResponse.FromString(whole).items]
         return reply
 
@@ -226,7 +226,12 @@ class Player:
         assembly = await self.server.assemble(
             BUDGETS[second % len(BUDGETS)], self.refs[-1], live=live, store_new=second % 2 == 0
         )
-        return b"".join(replies.encode(assembly, b"", "")[0])
+        return _written(assembly)
+
+
+def _written(assembly: Assembly, known_hash: bytes = b"", known_epoch: str = "") -> bytes:
+    written = replies.encode(assembly, known_hash, known_epoch)
+    return b"".join((written.fields, *assembly.joined.after(written.known)))
 
 
 def _told(done: CompactDone) -> object:

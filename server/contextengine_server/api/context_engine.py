@@ -47,6 +47,7 @@ from contextengine_server.api.subagents import SubagentCalls
 from contextengine_server.api.tools import ToolCalls
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.commands.turn.after_turn import Turn
+from contextengine_server.commands.turn.assemble import ReplyFields
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.errors import ContradictoryFields, InvalidField
@@ -323,25 +324,20 @@ class AssembleWriter(msgspec.Struct, frozen=True):
     projector: Projector
     projects: bool
 
-    def write(self, assembly: Assembly) -> tuple[list[bytes], int]:
-        """The reply without its projection, in parts, and how many tokens the caller holds."""
+    def write(self, assembly: Assembly) -> ReplyFields:
+        """The reply's fields."""
         request, trace = self.request, self.trace
         with trace.span("reply") if trace.sampled else nullcontext(trace) as span:
-            reply, reused = replies.encode(
-                assembly,
-                request.known_context_hash,
-                request.known_epoch,
-            )
+            written = replies.encode(assembly, request.known_context_hash, request.known_epoch)
             if span.sampled:
                 outcome = assemble_pb2.AssembleResponse.Outcome.Name(assembly.outcome)
                 span.set("contextengine.outcome", outcome)
-                span.set("contextengine.reply.bytes", sum(map(len, reply)))
                 span.set("contextengine.reply.items", assembly.joined.total)
                 span.set("contextengine.reply.tokens", assembly.tokens)
-                span.set("contextengine.reply.reused_tokens", reused)
-        return reply, reused
+                span.set("contextengine.reply.reused_tokens", written.known_tokens)
+        return written
 
-    async def explained(self, assembly: Assembly) -> bytes:
+    async def explained(self, assembly: Assembly) -> list[bytes]:
         """The decisions about every message."""
         return await in_slices(replies.explained(assembly))
 

@@ -9,6 +9,7 @@ from contextengine_proto.v1 import assemble_pb2 as out
 from contextengine_proto.v1 import budget_pb2, engine_info_pb2, lifecycle_pb2, message_pb2
 from contextengine_server.api.messages import stored_message
 from contextengine_server.api.pipeline.auth import Caller, CallerRole
+from contextengine_server.commands.turn.assemble import ReplyFields
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.budget import ModelTokens, ReferenceTokens, in_model
 from contextengine_server.context.message import Form, Role
@@ -21,6 +22,7 @@ from contextengine_server.session.assembly.budget import Outside
 from contextengine_server.session.assembly.explanation import Decision, Kind, explain
 from contextengine_server.session.failures import Failure
 from contextengine_server.session.model import Sent
+from contextengine_server.slices import let_go
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.slots import origin_sequence, summary_info
 
@@ -93,13 +95,8 @@ def budget_report(assembly: Assembly) -> budget_pb2.BudgetReport:
     )
 
 
-def encode(
-    assembly: Assembly,
-    known_hash: bytes,
-    known_epoch: str,
-) -> tuple[list[bytes], int]:
-    """The parts of the reply, encoded: the fields, then the frames of the items that the caller
-    does not hold. With them, the tokens that the caller holds."""
+def encode(assembly: Assembly, known_hash: bytes, known_epoch: str) -> ReplyFields:
+    """The reply's fields, encoded; the frames of the items that the caller does not hold follow."""
     joined = assembly.joined
     known = joined.length_of(known_hash) if known_hash else None
     reused = known or 0
@@ -138,19 +135,21 @@ def encode(
     )
     if assembly.outcome == OVER_BUDGET:
         reply.biggest.extend(biggest(assembly))
-    return [reply.SerializeToString(), *joined.after(reused)], reply.cache.reused_tokens
+    return ReplyFields(reply.SerializeToString(), reused, reply.cache.reused_tokens)
 
 
-def explained(assembly: Assembly) -> Work[bytes]:
-    """What follows an encoded reply where the assembly is to be explained: protobuf reads parts of
-    one message behind each other as the whole of it."""
+def explained(assembly: Assembly) -> Work[list[bytes]]:
+    """What follows an encoded reply where the assembly is to be explained, in parts: protobuf reads
+    parts of one message behind each other as the whole of it."""
     decisions = yield from explain(assembly)
     parts: list[bytes] = []
     for some in batches(decisions):
         parts.append(out.AssembleResponse(decisions=map(decision, some)).SerializeToString())
         yield
     counts = yield from count(decisions)
-    return b"".join((*parts, out.AssembleResponse(metrics=counts).SerializeToString()))
+    parts.append(out.AssembleResponse(metrics=counts).SerializeToString())
+    let_go(decisions)
+    return parts
 
 
 def projection_mode(assembly: Assembly) -> out.ContextProjection.Mode:

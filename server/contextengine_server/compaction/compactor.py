@@ -9,7 +9,7 @@ what a summary stands in for becomes its children, so that it can be taken back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import msgspec
@@ -306,7 +306,7 @@ class Compactor(msgspec.Struct, frozen=True):
         )
         with self.asking(session.scope, engine):
             ask = partial(engine.compaction, view, goal)
-            return await answered(session, engine, view.steps, ask)
+            return await answered(engine, view.steps, ask, session.lock)
 
     @contextmanager
     def asking(self, scope: Scope, engine: Engine) -> Iterator[None]:
@@ -340,7 +340,7 @@ class Compactor(msgspec.Struct, frozen=True):
                 # What was evicted is judged by what is there at the commit, appends meanwhile
                 # included.
                 view, ask = session.view, partial(engine.saved, session.view, wanted.available)
-                saved = await answered(session, engine, view.steps, ask, locked=True)
+                saved = await answered(engine, view.steps, ask, nullcontext())
                 snapshot = snapshot_of(view, saved)
                 row = row_of(made, summary, new, snapshot, session.encoding.shaper)
                 shrunk = shrinks(made.gain, row.tokens)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 import msgspec
@@ -125,13 +126,12 @@ def describe(span: Trace, done: Compacted) -> None:
 
 
 async def answered(
-    session: Session, engine: Engine, steps: int, ask: Callable[[], T], *, locked: bool = False
+    engine: Engine, steps: int, ask: Callable[[], T], unwritten: AbstractAsyncContextManager[object]
 ) -> T:
-    """What the engine answers of a view of so many steps: of a long one beside the event loop,
-    while nobody writes to the session. `locked`: the caller holds its lock."""
+    """What an engine says of a view of so many steps, when it is to compact or is asked whether it
+    would: of a long one beside the event loop. `unwritten`: within it nobody writes to the session;
+    its lock, or nothing where the caller holds that."""
     if steps < ASIDE_STEPS or rewriter_of(engine) is not None:
         return ask()
-    if locked:
-        return await aside(ask)
-    async with session.lock:
+    async with unwritten:
         return await aside(ask)

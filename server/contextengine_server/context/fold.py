@@ -27,7 +27,7 @@ from .folder import Folder, apply, extend
 from .message import Entry, Shaper, Slot
 from .scope import Scope
 from .view import View
-from .work import AT_ONCE, Work
+from .work import AT_ONCE, Work, batches
 
 __all__ = [
     "EntryFacts",
@@ -113,13 +113,15 @@ def forked(view: View, scope: Scope) -> View:
 
 def seal(
     view: View, entries: Sequence[Entry], late: Sequence[tuple[Entry, int]], shaper: Shaper
-) -> None:
+) -> Work[None]:
     """Folds the messages of some old atoms into an empty view. Something else followed them long
     ago, so their open calls are abandoned; then come the results that were late, each with the
     first sequence of the atom that it stands in."""
     folder = Folder(view, shaper)
-    for entry in entries:
-        folder.add(entry)
+    for some in batches(entries):
+        for entry in some:
+            folder.add(entry)
+        yield
     folder.close()
     for entry, first in late:
         _add_late(folder, entry, first)

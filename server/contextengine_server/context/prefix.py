@@ -8,11 +8,13 @@ may still change. A prefix holds the frames and hash chain of all but the newest
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, chain, takewhile
 from operator import attrgetter
+
+from msgspec.structs import replace
 
 from contextengine_server.context.message import HASH_BYTES, Slot
 from contextengine_server.context.plan import (
@@ -20,6 +22,7 @@ from contextengine_server.context.plan import (
     Keep,
     Listed,
     Plan,
+    Reshaped,
     Summarized,
     segment_slots,
     shown_at,
@@ -36,12 +39,8 @@ each."""
 
 
 class Unjoined(Exception):
-    """A list has more items that no prefix holds than may be joined at once. `work` has the prefix
-    hold most of them; it ends before, and is to be asked for again, where the view changes."""
-
-    def __init__(self, work: Work[None]) -> None:
-        super().__init__("more than may be joined at once")
-        self.work = work
+    """A list has more items that no prefix holds than may be joined at once: first
+    `PrefixCache.joining` is to have one hold them."""
 
 
 SEED = b"contextengine"
@@ -73,14 +72,38 @@ class Prefix:
     joined: bool = False
     """True once it began a list."""
 
-    def add(self, slots: Sequence[Slot]) -> None:
-        """Goes on with more items."""
-        links = chained(map(_HASH, slots), self.links[-1])[1:]
-        for index, link in enumerate(links, len(self.links)):
-            self.at[link] = index
-        self.links += links
-        self.sums += [*accumulate(map(_TOKENS, slots), initial=self.sums[-1])][1:]
-        self.frames += map(_FRAME, slots)
+    def add(self, segments: Sequence[Listed], view: View, before: int, most: int = 0) -> list[Slot]:
+        """Goes on with what these segments show before a step, which none of them goes beyond. What
+        they show of that step itself. Raises Unjoined, with nothing added, where they have more
+        than `most` steps or so; 0: as many as there are."""
+        settled: list[Slot] = []
+        following: list[Slot] = []
+        for segment in segments:
+            if isinstance(segment, Summarized):
+                settled.append(segment.summary.slot)
+                continue
+            if isinstance(segment, Beside):
+                settled.append(segment.slot)
+                continue
+            first = max(segment.first, self.next_step)
+            if 0 < most < len(settled) + segment.last - first:
+                raise Unjoined
+            for step in range(first, segment.last + 1):
+                atom = view.atoms[step - view.base] if step >= view.base else view.anchors[step]
+                slots = atom.slots if isinstance(segment, Keep) else shown_at(segment, atom)
+                if step == before:
+                    following = slots
+                else:
+                    settled += slots
+        if settled:
+            links = chained(map(_HASH, settled), self.links[-1])[1:]
+            for index, link in enumerate(links, len(self.links)):
+                self.at[link] = index
+            self.links += links
+            self.sums += [*accumulate(map(_TOKENS, settled), initial=self.sums[-1])][1:]
+            self.frames += map(_FRAME, settled)
+        self.next_step = max(self.next_step, before)
+        return following
 
     def followed(self, slots: Sequence[Slot], begun: bool) -> JoinedList:
         """The list that has these items behind all of the prefix."""
@@ -127,6 +150,15 @@ class JoinedList:
             return self.frames[count - self.count :]
         return [*self.prefix.frames[count : self.count], *self.frames]
 
+    def pieces_after(self, count: int) -> Work[list[bytes]]:
+        """The same, some frames in each piece: of a long list each is touched once."""
+        pieces: list[bytes] = []
+        for at in range(count, self.count, _TOGETHER):
+            pieces.append(b"".join(self.prefix.frames[at : min(at + _TOGETHER, self.count)]))
+            yield
+        pieces += self.frames[max(0, count - self.count) :]
+        return pieces
+
     def tokens_of(self, count: int) -> int:
         """The tokens of the first `count` items."""
         if count <= self.count:
@@ -151,6 +183,10 @@ class PrefixCache:
     def size(self) -> int:
         """Bytes held besides the frames themselves, about."""
         return sum(250 * len(prefix.frames) for prefix in self._prefixes.values())
+
+    def links(self) -> Iterator[bytes]:
+        """What names the beginnings of all that is joined."""
+        return chain.from_iterable(prefix.links for prefix in self._prefixes.values())
 
     def join(
         self,
@@ -178,65 +214,47 @@ class PrefixCache:
             slots = [slot for segment in segments for slot in segment_slots(segment, view)]
             prefix.joined = True
             return Prefix().followed(slots, begun)
-        settled: list[Slot] = []
-        following: list[Slot] = []
-        for segment in _behind(segments, prefix.next_step):
-            if isinstance(segment, Summarized):
-                settled.append(segment.summary.slot)
-                continue
-            if isinstance(segment, Beside):
-                settled.append(segment.slot)
-                continue
-            first = max(segment.first, prefix.next_step)
-            if 0 < most < len(settled) + segment.last - first:
-                raise Unjoined(self._joining(epoch, prefix, segments, view))
-            for step in range(first, segment.last + 1):
-                atom = view.atoms[step - view.base] if step >= view.base else view.anchors[step]
-                slots = atom.slots if isinstance(segment, Keep) else shown_at(segment, atom)
-                if step == newest:
-                    following = slots
-                else:
-                    settled += slots
-        if settled:
-            prefix.add(settled)
-        prefix.next_step, prefix.joined = max(prefix.next_step, newest), True
+        following = prefix.add(_behind(segments, prefix.next_step), view, newest, most)
+        prefix.joined = True
         return prefix.followed(following, begun)
 
-    def _joining(
-        self, epoch: str, prefix: Prefix, segments: Sequence[Listed], view: View
-    ) -> Work[None]:
-        """Has the prefix hold the last of these segments, and all before them, but for the newest
-        step. Ends where the view or the prefix is not as it left it."""
+    def joining(self, epoch: str, segments: Sequence[Listed], view: View) -> Work[None]:
+        """Has the prefix of an epoch for which `join` raised Unjoined hold what these segments
+        show, all of a list, but for the newest step. Ends before where the view or the prefix is
+        not as it left it."""
+        prefix = self._prefixes.get(epoch, Prefix())
         revision, newest = view.revision, view.base + len(view.atoms) - 1
-        rest = _behind(segments, prefix.next_step)
-        # A prefix goes on with a step: where it stops, only ranges of steps may follow.
-        last = max(
-            (at for at, one in enumerate(rest) if isinstance(one, (Summarized, Beside))), default=-1
-        )
-        settled: list[Slot] = []
-        at = prefix.next_step
-        for index, segment in enumerate(rest):
-            if isinstance(segment, Summarized):
-                settled.append(segment.summary.slot)
-                continue
-            if isinstance(segment, Beside):
-                settled.append(segment.slot)
-                continue
-            for step in range(max(segment.first, prefix.next_step), min(segment.last + 1, newest)):
-                atom = view.atoms[step - view.base] if step >= view.base else view.anchors[step]
-                settled += atom.slots if isinstance(segment, Keep) else shown_at(segment, atom)
-                if index > last and len(settled) >= _TOGETHER:
-                    prefix.add(settled)
-                    at = prefix.next_step = step + 1
-                    settled = []
-                    yield
-                    same = self._prefixes.get(epoch) is prefix and prefix.next_step == at
-                    if not same or view.revision != revision:
-                        return
+        for piece, last in _pieces(_behind(segments, prefix.next_step), prefix.next_step):
+            at = min(last + 1, newest)
+            prefix.add(piece, view, at)
+            yield
+            same = self._prefixes.get(epoch) is prefix and prefix.next_step == at
+            if not same or view.revision != revision:
+                return
 
 
 _TOGETHER = 256
-"""Items that go into a prefix between two stops."""
+"""Steps that go into a prefix between two stops, and frames that are taken out of one."""
+
+
+def _pieces(rest: Sequence[Listed], begin: int) -> Iterator[tuple[list[Listed], int]]:
+    """These segments from a step on in pieces, each with the step that it ends with. A prefix goes
+    on with a step: where it stops, only ranges of steps may follow."""
+    piece: list[Listed] = []
+    steps = 0
+    ranges = sum(1 for _ in takewhile(lambda one: isinstance(one, (Keep, Reshaped)), rest[::-1]))
+    piece += rest[: len(rest) - ranges]
+    for segment in rest[len(rest) - ranges :]:
+        assert isinstance(segment, (Keep, Reshaped))
+        for first in range(max(segment.first, begin), segment.last + 1, _TOGETHER):
+            last = min(first + _TOGETHER - 1, segment.last)
+            piece.append(replace(segment, first=first, last=last))
+            steps += last - first + 1
+            if steps >= _TOGETHER:
+                yield piece, last
+                piece, steps = [], 0
+    if steps:
+        yield piece, last
 
 
 def _behind(segments: Sequence[Listed], step: int) -> Sequence[Listed]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextengine_server.context.laws.case import Violation
+from contextengine_server.errors import DomainError
 
 from .patience import kind_of
 
@@ -30,3 +31,11 @@ def threw(engine_id: str, error: BaseException) -> EngineBroken:
 def lawless(engine_id: str, violation: Violation) -> EngineBroken:
     """What a plan that broke a law says."""
     return EngineBroken(engine_id, str(violation), violation.law)
+
+
+def blamed(engine_id: str, error: Exception) -> EngineBroken:
+    """What an exception says of the engine that was asked. Raises it again where it is about the
+    request."""
+    if isinstance(error, DomainError):
+        raise error
+    return error if isinstance(error, EngineBroken) else threw(engine_id, error)

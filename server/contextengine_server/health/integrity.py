@@ -9,6 +9,7 @@ event `context:integrity` this emits.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,17 +23,17 @@ from msgspec.structs import replace
 from contextengine_server.compaction.summary_quality import ours_now, quoting, stand_ins
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
-from contextengine_server.context.work import Work, batches
+from contextengine_server.context.work import Work, batches, emptied
 from contextengine_server.errors import CorruptRow, LostRace
 from contextengine_server.recall.audit import stale_passages
 from contextengine_server.session.address import Address, not_found
 from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.load import inherits, lineage_rows, lineage_summaries, load
 from contextengine_server.session.rows import facts_by_sequence
-from contextengine_server.session.session import Session
-from contextengine_server.session.sessions import MAX_TRIES, Sessions
+from contextengine_server.session.session import Session, contents
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState, facts_of
-from contextengine_server.slices import in_slices, let_go
+from contextengine_server.slices import in_slices
 from contextengine_server.store.agent_facts import FoundInSession
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Facts, MessageRow, SessionHead, SummaryRow
@@ -42,6 +43,9 @@ from contextengine_server.wire.damage import as_shown, intact, readable
 EVENT = "context:integrity"
 MADE_AGAIN = ("summary_hash", "stand_in_summary", "private_summary")
 """Issues that are mended by making summaries again, which is not done here."""
+
+MAX_LOOKS = 3
+"""How often a session is looked at that is rewound, reset or answered late meanwhile."""
 
 _AT_ONCE = 256
 _NAMED = 5
@@ -111,7 +115,8 @@ class Integrity(msgspec.Struct, frozen=True):
             # A session whose newest messages cannot be read cannot be written to either.
             with suppress(CorruptRow, DecodeError):
                 async with self.sessions.open(address.scope, lock=True) as session:
-                    look = await self._look(address.scope)
+                    if session.head != look.head:
+                        look = await self._look(address.scope)
                     await self._mend(session, address, look)
         report = look.report
         self.events.emit(
@@ -129,18 +134,20 @@ class Integrity(msgspec.Struct, frozen=True):
         return report
 
     async def _look(self, scope: Scope) -> _Look:
-        """Looks at a session as it is at one revision; at one that is written to meanwhile,
-        again."""
-        for _ in range(MAX_TRIES):
+        """Looks at a session as it is at one revision, whatever comes behind it meanwhile; where
+        what was there is changed, again."""
+        for _ in range(MAX_LOOKS):
             head = await self.store.head(scope)
             if head is None:
                 raise not_found(scope)
             report = IntegrityReport()
-            await self._messages(head, report)
-            stored = await self.store.summaries(scope, retired=True)
+            missing = await self._messages(head, report)
+            stored = _as_of(await self.store.summaries(scope, retired=True), head.revision)
             report.summaries, rows = len(stored), as_shown(stored)
-            inherited = await lineage_summaries(self.store, head) if inherits(head) else []
-            orphans = [row.id for row in rows if await self._orphan(head, row)]
+            inherited: Sequence[SummaryRow] = ()
+            if inherits(head):
+                inherited = await lineage_summaries(self.store, head, as_of=head.revision)
+            orphans = [row.id for row in rows if _orphan(head, row, missing)]
             report.issues += _summaries(rows, inherited, orphans)
             report.issues += _to_make_again(rows, await quoting(self.store, head, rows))
             truth = await self._truth(head)
@@ -150,10 +157,14 @@ class Integrity(msgspec.Struct, frozen=True):
             if stale:
                 found = f"the index does not hold {stale} messages or summaries as they are"
                 report.issues.append(Issue("search_index", found, mendable=True))
-            report.issues += _strays(await self.store.stray_replies(scope, head.revision))
-            lost = await self._lost(head)
+            facts = await self.store.memory.facts_of(scope)
+            now = await self.store.head(scope)
+            if now is None or now.incarnation != head.incarnation:
+                continue
+            report.issues += _strays(await self._stray_replies(now))
+            lost = [fact.id for fact in facts if not 0 < fact.sequence <= now.last_sequence]
             report.issues += _lost_sources(lost)
-            if await self.store.head(scope) == head:
+            if SessionState.decode(now.state).view.reopened <= head.revision:
                 return _Look(head, report, orphans, truth, lost)
         raise LostRace(
             f"session {scope.session} changes faster than it can be looked at", retry_after_ms=1000
@@ -200,13 +211,20 @@ class Integrity(msgspec.Struct, frozen=True):
             issue.mended = mend
         return report
 
-    async def _lost(self, head: SessionHead) -> list[str]:
-        """The facts whose messages are not there."""
-        facts = await self.store.memory.facts_of(head.scope)
-        return [fact.id for fact in facts if not 0 < fact.sequence <= head.last_sequence]
+    async def _stray_replies(self, head: SessionHead | None) -> int:
+        """How many answers belong to no revision. Of those that are written meanwhile the head that
+        was read before does not know."""
+        while head is not None:
+            count = await self.store.stray_replies(head.scope, head.revision)
+            now = await self.store.head(head.scope) if count else head
+            if now is None or now.revision == head.revision:
+                return count
+            head = now
+        return 0
 
-    async def _messages(self, head: SessionHead, report: IntegrityReport) -> None:
-        """Whether every sequence has its message, and every message is what its hash names."""
+    async def _messages(self, head: SessionHead, report: IntegrityReport) -> list[int]:
+        """Whether every sequence has its message, and every message is what its hash names. The
+        sequences that have none."""
         first = head.parent_sequence + 1 if head.parent_session else 1
         wrong: list[int] = []
         missing: list[int] = []
@@ -227,50 +245,70 @@ class Integrity(msgspec.Struct, frozen=True):
                 " backup, and they are mended"
             )
             report.issues.append(Issue("message_hash", found))
-
-    async def _orphan(self, head: SessionHead, row: SummaryRow) -> bool:
-        """True for a live summary over a range in which the session has no message of its own."""
-        own = head.parent_sequence + 1 if head.parent_session else 1
-        if row.retired_revision or row.last_sequence < own:
-            return False
-        return not await self.store.messages(
-            head.scope, max(row.first_sequence, own), row.last_sequence, retired=True
-        )
+        return missing
 
     async def _truth(self, head: SessionHead) -> _Truth | None:
         """Folds all rows of the view anew; None where one cannot be read."""
         state = SessionState.decode(head.state)
         try:
             encoding = await self.sessions.encodings.of(state.encoding)
-            view, summaries = await load(self.store, head, state, encoding.shaper, None)
+            at = head.revision
+            view, summaries = await load(self.store, head, state, encoding.shaper, None, as_of=at)
         except CorruptRow:
             return None
-        rows = await lineage_rows(self.store, head)
-        let_go(view.atoms, rows)
-        if any(entry.damaged for entry in await in_slices(view.gathered())):
-            # Of a gap it is not known what it called and answered, and so neither what others are
-            # to it nor what the view comes to.
-            return _Truth(len(rows), head.message_tokens, len(summaries), [], state)
-        facts = await in_slices(_other_facts(head.scope, rows, view))
+        parts = await lineage_rows(self.store, head, as_of=at)
+        count, own = sum(len(rows) for _, rows in parts), parts[-1][1]
+        total, facts = head.message_tokens, list[Facts]()
+        # Of a gap it is not known what it called and answered, and so neither what others are to it
+        # nor what the view comes to.
+        if not await in_slices(_damaged(view)):
+            total, facts = view.total, await in_slices(_other_facts(own, view))
         if facts:
             state = structs.replace(state, view=facts_of(view, state.view), checkpoints=())
-        return _Truth(len(rows), view.total, len(summaries), facts, state)
+        await in_slices(emptied(*contents(view), *(rows for _, rows in parts)))
+        return _Truth(count, total, len(summaries), facts, state)
 
 
-def _other_facts(
-    scope: Scope, rows: Sequence[tuple[Scope, MessageRow]], view: View
-) -> Work[list[Facts]]:
+def _damaged(view: View) -> Work[bool]:
+    """Whether a view holds a message that cannot be read."""
+    for atom in view.atoms:
+        if any(one.damaged for one in (*atom.entries, *(dropped for dropped, _ in atom.dropped))):
+            return True
+        yield
+    return False
+
+
+def _other_facts(rows: Sequence[MessageRow], view: View) -> Work[list[Facts]]:
     """The facts of the session's own messages that their rows do not have so."""
     now = yield from facts_by_sequence(view)
     other: list[Facts] = []
     for some in batches(rows):
-        for origin, row in some:
+        for row in some:
             one = now.get(row.sequence)
-            if origin == scope and one is not None:
-                known = Facts(row.sequence, row.step, row.start, row.late_of)
-                other += [one] if one != known else []
+            if one is not None and one != Facts(row.sequence, row.step, row.start, row.late_of):
+                other.append(one)
         yield
+    yield from emptied(now)
     return other
+
+
+def _orphan(head: SessionHead, row: SummaryRow, missing: Sequence[int]) -> bool:
+    """True for a live summary over a range in which the session has no message of its own.
+    `missing`: its sequences that have none, in order."""
+    first = max(row.first_sequence, head.parent_sequence + 1 if head.parent_session else 1)
+    if row.retired_revision or row.last_sequence < first:
+        return False
+    last = min(row.last_sequence, head.last_sequence)
+    return bisect_right(missing, last) - bisect_left(missing, first) == max(0, last - first + 1)
+
+
+def _as_of(rows: Sequence[SummaryRow], revision: int) -> list[SummaryRow]:
+    """The summaries as they were at a revision."""
+    return [
+        replace(row, retired_revision=0) if row.retired_revision > revision else row
+        for row in rows
+        if row.created_revision <= revision
+    ]
 
 
 def _strays(count: int) -> Iterator[Issue]:

@@ -6,8 +6,9 @@ Rows read are in proportion to the window: one look-up of the running sum finds 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from contextengine_server.context.fold import NeedsHistory, apply, extend
 from contextengine_server.context.message import MIN_CAP_CHARS
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View, top_level
-from contextengine_server.context.work import Work, batches
+from contextengine_server.context.work import AT_ONCE, Work
 from contextengine_server.session.rows import stored_summaries
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import (
@@ -27,13 +28,15 @@ from contextengine_server.session.window import (
     shown_in,
     single,
 )
-from contextengine_server.slices import in_slices
+from contextengine_server.slices import in_slices, let_go
 from contextengine_server.store.lineage import parent_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 from contextengine_server.wire.damage import absent, successors
 from contextengine_server.wire.entries import stored
 from contextengine_server.wire.slots import WireShaper
+
+_SEQUENCE = attrgetter("sequence")
 
 PASSED_OVER = 16
 """Rows that are looked at for one that is shown: orphan results in a row are not shown."""
@@ -45,8 +48,11 @@ async def load(
     state: SessionState,
     shaper: WireShaper,
     reach: int | None,
+    *,
+    as_of: int | None = None,
 ) -> tuple[View, list[Summary]]:
-    """The view at the head's revision, and every live summary.
+    """The view at the head's revision, and every live summary. `as_of`: that revision, where the
+    session may have gone on since; with it all is read.
 
     `reach`: the window must hold the newest so many tokens of history, and all that no summary
     covers where that is no more; None: everything.
@@ -57,12 +63,13 @@ async def load(
     large = 0
     while True:
         reached = None if reach is None else reach + large
-        view, summaries = await _load(store, head, state, shaper, reached)
+        view, summaries = await _load(store, head, state, shaper, reached, as_of)
         if reach is None or not view.base:
             return view, summaries
         found = _tokens_of_shorter(view, reach)
         if found <= large:
             return view, summaries
+        let_go(view.atoms)
         # Where most of a history may be shown shorter, each step back finds nearly as much again.
         large = 2 * found if large else found
 
@@ -85,8 +92,9 @@ async def _load(
     state: SessionState,
     shaper: WireShaper,
     reach: int | None,
+    as_of: int | None = None,
 ) -> tuple[View, list[Summary]]:
-    summaries = await _summaries(store, head, shaper)
+    summaries = await _summaries(store, head, shaper, as_of=as_of)
     view = View(
         scope=head.scope,
         revision=head.revision,
@@ -98,8 +106,7 @@ async def _load(
     if reach is not None and not head.parent_session:
         first = await _window_start(store, head, state.view.scattered, reach)
     if first is None:
-        rows = await _all_rows(store, head)
-        await _fold(view, rows, shaper)
+        await _fold(view, await _all_rows(store, head, as_of), shaper)
         if head.parent_session:
             summaries = _at_their_steps(view, summaries, state)
     else:
@@ -112,6 +119,7 @@ async def _load(
         try:
             # A late result that is shown before the window is left out.
             await _fold(view, shown_in(view, rows, first.sequence), shaper)
+            let_go(rows)
             view.fold = facts
             await _anchor(store, head, state, view, first.sequence, shaper)
             assert reach is not None
@@ -158,22 +166,24 @@ def _at_their_steps(view: View, live: list[Summary], state: SessionState) -> lis
 
 async def lineage_rows(
     store: Store, head: SessionHead, *, as_of: int | None = None
-) -> list[tuple[Scope, MessageRow]]:
-    """All rows of the view with the session that stores each: those of the session it continues, up
-    to that moment, first."""
-    inherited: list[tuple[Scope, MessageRow]] = []
+) -> list[tuple[Scope, list[MessageRow]]]:
+    """All rows of the view by the session that stores them, in order: those of the session it
+    continues, up to that moment, first."""
+    inherited: list[tuple[Scope, list[MessageRow]]] = []
     if inherits(head, as_of):
         parent = await parent_of(store, head)
         if parent is not None:
-            rows = await lineage_rows(store, parent, as_of=head.parent_revision)
+            theirs = await lineage_rows(store, parent, as_of=head.parent_revision)
+            last = head.parent_sequence
             inherited = [
-                (scope, row) for scope, row in rows if row.sequence <= head.parent_sequence
+                (scope, rows[: bisect_right(rows, last, key=_SEQUENCE)]) for scope, rows in theirs
             ]
     own = await store.messages(head.scope, as_of=as_of)
-    lacking = head.message_count - len(inherited) - len(own) if as_of is None else 0
-    if lacking > 0:
-        own = await _with_gaps(store, head, own, lacking)
-    return [*inherited, *((head.scope, row) for row in own)]
+    if as_of is None or as_of == head.revision:
+        lacking = head.message_count - sum(len(rows) for _, rows in inherited) - len(own)
+        if lacking > 0:
+            own = await _with_gaps(store, head, own, lacking)
+    return [*inherited, (head.scope, own)]
 
 
 async def _with_gaps(
@@ -202,10 +212,11 @@ def inherits(head: SessionHead, as_of: int | None = None) -> bool:
     return not detached or (as_of is not None and as_of < detached)
 
 
-async def _all_rows(
-    store: Store, head: SessionHead, *, as_of: int | None = None
-) -> list[MessageRow]:
-    return [row for _, row in await lineage_rows(store, head, as_of=as_of)]
+async def _all_rows(store: Store, head: SessionHead, as_of: int | None) -> list[MessageRow]:
+    first, *more = [rows for _, rows in await lineage_rows(store, head, as_of=as_of)]
+    for rows in more:
+        first += rows
+    return first
 
 
 async def _summaries(
@@ -230,18 +241,23 @@ async def lineage_summaries(
     return [replace(row, retired_revision=0) if row.retired_revision else row for row in rows]
 
 
-async def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
-    """Folds stored messages. The spans of summaries are as they were stored, all late results
-    counted: the fold, which moves spans with every late result, must not move them again."""
+async def _fold(view: View, rows: list[MessageRow], shaper: WireShaper) -> None:
+    """Folds stored messages, and empties their list: to free many takes its time as well.
+
+    The spans of summaries are as they were stored, all late results counted: the fold, which moves
+    spans with every late result, must not move them again.
+    """
     summaries, view.summaries = view.summaries, []
     covered, view.covered = view.covered, []
     await in_slices(_folding(view, rows, shaper))
     view.summaries, view.covered = summaries, covered
 
 
-def _folding(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> Work[None]:
-    for some in batches(rows):
-        apply(view, extend(view, [stored(row) for row in some], shaper))
+def _folding(view: View, rows: list[MessageRow], shaper: WireShaper) -> Work[None]:
+    rows.reverse()
+    while rows:
+        some = [stored(rows.pop()) for _ in range(min(AT_ONCE, len(rows)))]
+        apply(view, extend(view, some, shaper))
         yield
 
 

@@ -135,11 +135,11 @@ def refold(view: View, after: int, shaper: WireShaper) -> Work[tuple[View, list[
     again.covered = [one for one in view.covered if one.last <= after]
     before = yield from facts_by_sequence(view)
     now = yield from facts_by_sequence(again)
-    let_go(again.atoms, before.values(), now.values())
     other: list[Facts] = []
     for known in batches(now.items()):
         other += [facts for sequence, facts in known if before.get(sequence) != facts]
         yield
+    let_go(before.values(), now.values())
     return again, other
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import msgspec
@@ -91,6 +91,13 @@ def survey(view: View) -> Work[Survey]:
                 damaged.add(entry.sequence)
         yield
     return Survey(ids, size, sorted(damaged))
+
+
+def contents(view: View) -> tuple[list[Any] | dict[Any, Any], ...]:
+    """All that a view holds much of, for whoever lets go of it."""
+    parts = view, view.observations, view.replies
+    held = [getattr(part, field.name) for part in parts for field in fields(part)]
+    return tuple(each for each in held if isinstance(each, (list, dict)))
 
 
 class Session:
@@ -180,7 +187,7 @@ class Session:
         survey: Survey,
     ) -> None:
         """Takes over what was read; `survey`: of the view."""
-        let_go(self.view.atoms)
+        self.let_go()
         self.live_summaries, self.encoding = summaries, encoding
         self.head, self.state, self.view, self.reach = head, state, view, reach
         view.reader = reader_of(head.model, head.provider) if head is not None else NOBODY
@@ -189,6 +196,10 @@ class Session:
         self.readings, self.reminders, self.objective = {}, None, None
         view.channel = state.channel
         self.ids, self.damaged = survey.ids, survey.damaged
+
+    def let_go(self) -> None:
+        """Has the loop free what the session holds some at a time. It is not used after this."""
+        let_go(*contents(self.view), self.ids.values(), self.prefixes.links())
 
     def own_items(self) -> dict[str | bytes, Slot]:
         """Our items in this session that stand for messages (summaries, late results as notes), by

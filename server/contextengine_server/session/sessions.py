@@ -22,7 +22,7 @@ from contextengine_server.context.view import View
 from contextengine_server.context.work import AT_ONCE
 from contextengine_server.errors import UNCERTAIN, DeadlinePassed, LostRace, StoreDown
 from contextengine_server.fairness.place import PLACE
-from contextengine_server.slices import Pace, in_slices, let_go
+from contextengine_server.slices import Pace, in_slices
 from contextengine_server.store.errors import StoreUnavailable, StoreUncertain
 from contextengine_server.store.held_lease import held
 from contextengine_server.store.protocols import Store
@@ -133,7 +133,7 @@ class SessionCache:
         del self._idle[scope]
         gone = self._sessions.pop(scope)
         self.bytes -= gone.size
-        let_go(gone.view.atoms)
+        gone.let_go()
         return True
 
     def all(self) -> list[Session]:

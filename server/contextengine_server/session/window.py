@@ -16,8 +16,11 @@ from contextengine_server.context.atom import Atom
 from contextengine_server.context.carried import FoldState
 from contextengine_server.context.fold import NeedsHistory, seal
 from contextengine_server.context.lawful import SCRAP
+from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
+from contextengine_server.context.work import Work, at_once, batches
+from contextengine_server.slices import in_slices, let_go
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.wire.entries import stored
@@ -41,7 +44,7 @@ def single(
     in_place = [row for row in rows if row.late_of is None]
     # Late results that are shown as notes stand behind the atom, as steps of their own.
     late = [row for row in rows if row.late_of is not None and row.step == begin.step]
-    _fold_part(view, in_place, late, shaper)
+    at_once(_fold_part(view, in_place, late, shaper))
     return view.atoms[0] if view.atoms else None
 
 
@@ -141,7 +144,8 @@ async def _hold(store: Store, view: View, start: int, end: int, shaper: WireShap
         fold=FoldState(leading_open=False),
         leaves=view.leaves,
     )
-    _fold_part(part, shown_in(part, rows, first.sequence), late, shaper)
+    await in_slices(_fold_part(part, shown_in(part, rows, first.sequence), late, shaper))
+    let_go(rows)
     for atom in part.atoms:
         refuse_scattered(view, atom)
         view.anchors[atom.step] = atom
@@ -171,10 +175,14 @@ def shown_in(part: View, rows: Sequence[MessageRow], first: int) -> list[Message
 
 def _fold_part(
     part: View, rows: Sequence[MessageRow], late: Sequence[MessageRow], shaper: WireShaper
-) -> None:
+) -> Work[None]:
     """Folds a part that ended long ago, and the results for its calls that came after it."""
     there = [(stored(row), row.late_of) for row in late if row.late_of is not None]
-    seal(part, [stored(row) for row in rows], there, shaper)
+    entries: list[Entry] = []
+    for some in batches(rows):
+        entries += map(stored, some)
+        yield
+    yield from seal(part, entries, there, shaper)
 
 
 def refuse_scattered(view: View, atom: Atom) -> None:

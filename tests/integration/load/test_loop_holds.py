@@ -13,6 +13,7 @@ from contextengine import types as t
 from contextengine_server.compaction import request
 from contextengine_server.context.view import View
 from contextengine_server.engines.dag.engine import DagEngine
+from contextengine_server.session.assembly import plan
 from tests.integration.harness import PATIENCE_S, House, budget, ref
 from tests.loop_holds import holding_watched
 
@@ -129,13 +130,13 @@ async def test_a_compaction_of_a_long_view_is_planned_in_a_thread(
     session, loops = ref("long"), threading.get_ident()
     await written(house, session, SHORT)
     seen: list[tuple[bool, bool]] = []
-    plan = DagEngine.compaction
+    asked = DagEngine.compaction
 
     def watched(self: DagEngine, view: View, *arguments: Any) -> Any:
         warm = house.app.core.cache.find(view.scope)
         locked = warm is not None and warm.lock.locked()
         seen.append((threading.get_ident() == loops, locked))
-        return plan(self, view, *arguments)
+        return asked(self, view, *arguments)
 
     monkeypatch.setattr(DagEngine, "compaction", watched)
     monkeypatch.setattr(request, "ASIDE_STEPS", 4)
@@ -143,6 +144,38 @@ async def test_a_compaction_of_a_long_view_is_planned_in_a_thread(
     await ask(house, session)
     assert seen
     assert set(seen) == {(False, True)}
+
+
+async def test_a_list_that_is_long_behind_its_summaries_is_planned_in_a_thread(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nobody writes to the session meanwhile."""
+    session, loops = ref("long"), threading.get_ident()
+    await written(house, session, SHORT)
+    await house.client.compact(session, budget=budget(2_000), force=True, timeout=PATIENCE_S)
+    seen: set[tuple[str, bool, bool]] = set()
+
+    def watched(name: str) -> None:
+        asked = getattr(DagEngine, name)
+
+        def ask(self: DagEngine, view: View, *arguments: Any) -> Any:
+            warm = house.app.core.cache.find(view.scope)
+            locked = warm is not None and warm.lock.locked()
+            seen.add((name, threading.get_ident() == loops, locked))
+            return asked(self, view, *arguments)
+
+        monkeypatch.setattr(DagEngine, name, ask)
+
+    watched("plan")
+    watched("due")
+    monkeypatch.setattr(plan, "ASIDE_RAW", 4)
+    await house.restart()
+    alone = await house.client.assemble(session, budget=budget(50_000), timeout=PATIENCE_S)
+    assert seen == {("plan", False, True), ("due", False, True)}
+    monkeypatch.setattr(plan, "ASIDE_RAW", 10_000)
+    house.forget()
+    again = await house.client.assemble(session, budget=budget(50_000), timeout=PATIENCE_S)
+    assert again.items == alone.items
 
 
 async def test_a_call_that_holds_the_loop_is_seen(house: House) -> None:

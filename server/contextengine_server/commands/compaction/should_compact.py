@@ -94,7 +94,7 @@ class ShouldCompact(msgspec.Struct, frozen=True):
             more = uncounted_in(call.measured, session, engine, spec, available, view)
             with self.compactor.asking(scope, engine):
                 judging = partial(_judged, engine, view, available, more)
-                tokens, limit, due = await answered(session, engine, view.steps, judging)
+                tokens, limit, due = await answered(engine, view.steps, judging, session.lock)
             wanted = CompactionRequest(available, force=True, uncounted=more)
             content = await self._has_content(session, view, engine, wanted, call, due=due)
             # An engine that leaves compaction to its host, which asks here, is never due itself.

@@ -279,7 +279,7 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
             state = structs.replace(state, view=facts)
             head = replace(
                 head,
-                message_count=len(await lineage_rows(self.store, head)),
+                message_count=sum(len(rows) for _, rows in await lineage_rows(self.store, head)),
                 message_tokens=view.total,
                 summary_count=len(summaries),
             )

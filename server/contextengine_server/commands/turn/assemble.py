@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from contextengine_server.session.address import Addresses
 from contextengine_server.session.assembly.assembler import Assembler
 from contextengine_server.session.assembly.assembly import FITS, AssembleCall, Assembly
 from contextengine_server.session.assembly.treatment import Treatment
-from contextengine_server.slices import aside
+from contextengine_server.slices import aside, in_slices
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
@@ -24,6 +25,15 @@ from .assembly_events import announce
 from .reply_cache import Question, ReplyCache
 
 
+class ReplyFields(msgspec.Struct, frozen=True):
+    """The beginning of a reply. The items that the caller does not hold follow."""
+
+    fields: bytes
+    known: int
+    """How many items of the list the caller holds."""
+    known_tokens: int
+
+
 class ReplyWriter(Protocol):
     """Writes an assembly in the form that the caller reads."""
 
@@ -31,13 +41,13 @@ class ReplyWriter(Protocol):
     def projects(self) -> bool:
         """True where a projection is asked for besides."""
 
-    def write(self, assembly: Assembly) -> tuple[list[bytes], int]:
-        """The reply in parts, and how many of its tokens the caller holds. Waits for nothing: a
-        commit of the session would change the view under the reply."""
+    def write(self, assembly: Assembly) -> ReplyFields:
+        """The reply but for its items. Waits for nothing: a commit of the session would change the
+        view under the reply."""
 
-    async def explained(self, assembly: Assembly) -> bytes:
-        """A decision about every message: what follows the reply. The view is as it was assembled
-        when this begins, and may be gone on with meanwhile."""
+    async def explained(self, assembly: Assembly) -> list[bytes]:
+        """A decision about every message: what follows the reply, in parts. The view is as it was
+        assembled when this begins, and may be gone on with meanwhile."""
 
     async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
         """The reply with its projection."""
@@ -71,17 +81,25 @@ class Assemble(msgspec.Struct, frozen=True):
         scoped = ref.agent and call.treatment is not Treatment.IGNORED
         address = await self.addresses.find(call.tenant, ref) if scoped else None
         assembly = await self.assembler.assemble(call, address)
-        parts, reused = writer.write(assembly)
+        written, joined = writer.write(assembly), assembly.joined
         if assembly.outcome != FITS or assembly.joined.begun:
             announce(self.events, self.meters, assembly)
         view = assembly.view
         stands_on = view.incarnation, view.revision, view.commit_id
+        why: Sequence[bytes] = ()
         if call.whole:  # before anybody else has a turn, who may go on with the view
-            parts.append(await writer.explained(assembly))
+            why = await writer.explained(assembly)
         # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in
         # twice. A long one is copied in a thread, which needs no interpreter for it.
-        many = len(parts) > JOINED_AT_ONCE
-        reply = await aside(partial(b"".join, parts)) if many else b"".join(parts)
+        known = written.known
+        if joined.total - known + len(why) > JOINED_AT_ONCE:
+            pieces = [written.fields, *await in_slices(joined.pieces_after(known)), *why]
+            why = ()
+            reply = await aside(partial(_joined, pieces))
+        else:
+            reply = b"".join((written.fields, *joined.after(known), *why))
+        if call.trace.sampled:
+            call.trace.set("contextengine.reply.bytes", len(reply))
         if writer.projects:
             reply = await writer.beside(reply, assembly)
         owed = True
@@ -102,7 +120,15 @@ class Assemble(msgspec.Struct, frozen=True):
         remembers = call.memory is not NO_MEMORY
         kept = owed and not (remembers or call.whole or ref.key or guarded)
         if kept and not (assembly.stored or assembly.outcome_reason):
-            self.replies.keep(question, assembly, stands_on, reply, reused)
+            self.replies.keep(question, assembly, stands_on, reply, written.known_tokens)
         self.meters.tokens_sent.value += assembly.tokens
-        self.meters.tokens_reused.value += reused
+        self.meters.tokens_reused.value += written.known_tokens
         return reply
+
+
+def _joined(parts: list[bytes]) -> bytes:
+    """These in one, and none of them is held any more: to free megabytes takes its time as well."""
+    whole = b"".join(parts)
+    while parts:
+        parts.pop()
+    return whole

@@ -130,7 +130,7 @@ class Assembler(msgspec.Struct, frozen=True):
             if view.summaries and selected.engine.declared.rehydrates is not None:
                 await bring(self.store, session)
             try:
-                return self.planner.plan(call, subject, selected)
+                return await self.planner.plan(call, subject, selected, locked=storing)
             except Exception as error:
                 return await self.planner.fall_back(call, subject, selected, error, locked=storing)
 
@@ -257,7 +257,7 @@ class Assembler(msgspec.Struct, frozen=True):
         if view.summaries and selected.engine.declared.rehydrates is not None:
             await bring(self.store, session)
         try:
-            return self.planner.plan(call, subject, selected)
+            return await self.planner.plan(call, subject, selected, locked=storing)
         except Exception as error:
             return await self.planner.fall_back(
                 call, subject, selected, error, locked=storing, apart=alignment is None
@@ -286,7 +286,7 @@ class Assembler(msgspec.Struct, frozen=True):
         if view.summaries and engine.declared.rehydrates is not None:
             await bring(self.store, session)
         try:
-            return self.planner.plan(call, subject, selected)
+            return await self.planner.plan(call, subject, selected, locked=False)
         except Exception as error:
             return await self.planner.fall_back(
                 call, subject, selected, error, locked=False, apart=bool(mark.whole)

@@ -12,7 +12,7 @@ from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Entry, Form, Slot
 from contextengine_server.context.plan import Beside, Keep, Reshaped, Summarized
 from contextengine_server.context.view import View
-from contextengine_server.context.work import Work
+from contextengine_server.context.work import Work, batches, emptied
 from contextengine_server.session.assembly.assembly import Assembly
 
 
@@ -79,7 +79,12 @@ def explain(assembly: Assembly) -> Work[list[Decision]]:
                 rule = f"its summary {covering.id} was evicted"
                 decide(Decision(entry, Kind.EVICTED, rule, summary_id=covering.id))
         yield
-    return [decided[sequence] for sequence in sorted(decided)]
+    yield from emptied(shown)
+    inorder: list[Decision] = []
+    for some in batches(sorted(decided)):
+        inorder += map(decided.pop, some)
+        yield
+    return inorder
 
 
 def _shown(

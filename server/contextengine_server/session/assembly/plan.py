@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace as renewed
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -19,9 +20,8 @@ from contextengine_server.context.plan import Listed, Plan, plan_tokens
 from contextengine_server.context.prefix import JOINED_AT_ONCE, PrefixCache, Unjoined
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
-from contextengine_server.engines.failure import EngineBroken, lawless, threw
+from contextengine_server.engines.failure import blamed, lawless
 from contextengine_server.engines.host_capabilities import BOOTSTRAPS_THREADS, can
-from contextengine_server.errors import DomainError
 from contextengine_server.memory.shown import fitting
 from contextengine_server.session.assembly.addition import (
     addition_of,
@@ -57,7 +57,7 @@ from contextengine_server.session.session import Session, reader_of
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.usage.escalation import longer_output
 from contextengine_server.session.usage.retention import MARKED, NONE, breakpoints_of, retention_of
-from contextengine_server.slices import in_slices
+from contextengine_server.slices import ASIDE_RAW, aside, in_slices
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.usage.retention import RetentionRules
 
@@ -99,14 +99,6 @@ class Draft(msgspec.Struct, frozen=True):
     """What comes back behind the summaries."""
 
 
-def blamed(engine: Engine, error: Exception) -> EngineBroken:
-    """What an exception says of the engine that was asked. Raises it again where it is about the
-    request."""
-    if isinstance(error, DomainError):
-        raise error
-    return error if isinstance(error, EngineBroken) else threw(engine.id, error)
-
-
 class Planner(msgspec.Struct, frozen=True):
     """Turns views into assemblies."""
 
@@ -117,16 +109,26 @@ class Planner(msgspec.Struct, frozen=True):
     """The output that is suggested where an answer may be longer; 0: none is."""
     retention: RetentionRules
 
-    def plan(
+    async def plan(
         self,
         call: AssembleCall,
         subject: PlanInput,
         selected: Selected,
         instead: Engine | None = None,
+        *,
+        locked: bool,
     ) -> Assembly:
-        """Plans, holds the plan to the laws, and joins. `instead`: the engine that stands in for
-        the selected one."""
+        """Plans, holds the plan to the laws, and joins: a long list some at a time, after which it
+        is planned again. `instead`: the engine that stands in for the selected one. `locked`: the
+        caller holds the session's lock."""
         allowance, view, session = subject.allowance, subject.view, subject.session
+        # Nobody writes to the session while it is planned in a thread.
+        long = view.summaries and view.steps - max(view.raw_from, view.base) > ASIDE_RAW
+        if long and not locked:
+            async with session.lock:
+                if view is not session.view and subject.prefixes is session.prefixes:
+                    subject = replace(subject, view=session.view)
+                return await self.plan(call, subject, selected, instead, locked=True)
         if allowance.broken is not None and instead is None:
             raise allowance.broken
         engine = instead or selected.engine
@@ -144,19 +146,18 @@ class Planner(msgspec.Struct, frozen=True):
             memory = ""
             if call.memory_texts:
                 memory = fitting(call.memory_texts, text_tokens, cell(budget.reference))
-            draft = draft_of(
+            goal = call.objective or session.objective or ""
+            drafting = partial(
+                draft_of,
                 engine,
                 session.encoding,
                 view,
                 budget.reference,
                 prompt_tokens=call.prompt_tokens + text_tokens(memory),
                 strict_prompt=call.budget.strict_prompt,
-                reminders=(
-                    reminders_of(session, call.objective or session.objective or "")
-                    if kept
-                    else None
-                ),
+                reminders=reminders_of(session, goal) if kept else None,
             )
+            draft = await aside(drafting) if long else drafting()
             view, plan, tokens = draft.view, draft.plan, draft.tokens
             addition = said = ""
             if view.summaries or draft.left_out:
@@ -193,7 +194,12 @@ class Planner(msgspec.Struct, frozen=True):
         begins = (session.state, view, plan, engine, aim.model, draft.cell)
         epoch = settled = epoch_of(*begins, subject.mark.whole, memory)
         own = view is session.view and subject.prefixes is session.prefixes
-        joined = subject.prefixes.join(epoch, plan, view, listed, JOINED_AT_ONCE if own else 0)
+        try:
+            joined = subject.prefixes.join(epoch, plan, view, listed, JOINED_AT_ONCE if own else 0)
+        except Unjoined:
+            await in_slices(subject.prefixes.joining(epoch, listed or plan.segments, view))
+            subject = replace(subject, view=session.view)
+            return await self.plan(call, subject, selected, locked=locked)
         if subject.mark.whole:
             settled = epoch_of(*begins, subject.mark.settled, memory)
             joined.begun = False  # such a list is joined anew each time
@@ -222,6 +228,8 @@ class Planner(msgspec.Struct, frozen=True):
                 before = known.counted + round(known.given / budget.factor) + addition_tokens
                 least, laid = aim.least_cached / budget.factor, listed or plan.segments
                 breakpoints = breakpoints_of(view, laid, joined, before, least)
+        judging = partial(engine.due, view, available, measured)
+        due = not subject.reason and (await aside(judging) if long else judging())
         made = Assembly(
             view=view,
             plan=plan,
@@ -245,7 +253,7 @@ class Planner(msgspec.Struct, frozen=True):
             outcome=outcome,
             outcome_reason=reason,
             stored=subject.stored,
-            due=not subject.reason and engine.due(view, available, measured),
+            due=due,
             uncounted=more,
             available=available,
             method=session.encoding.counter.method,
@@ -274,16 +282,9 @@ class Planner(msgspec.Struct, frozen=True):
         apart: bool = False,
     ) -> Assembly:
         """The engine is recorded as failed; the answer follows `on_engine_failure`. `apart`: the
-        subject's view is not the session's, and is shown as it is. What was Unjoined is joined
-        and planned again: it is no failure."""
+        subject's view is not the session's, and is shown as it is."""
         session = subject.session
-        while isinstance(error, Unjoined):
-            await in_slices(error.work)
-            try:
-                return self.plan(call, replace(subject, view=session.view), selected)
-            except Exception as then:
-                error = then
-        broken = blamed(selected.engine, error)
+        broken = blamed(selected.engine.id, error)
         failed = self.selection.failed(session.scope, broken.engine_id, "assemble", broken)
         if not self.selection.falls_back:
             raise failed from broken
@@ -299,9 +300,9 @@ class Planner(msgspec.Struct, frozen=True):
             reason=subject.reason or "ENGINE_FALLBACK",
         )
         try:
-            return self.plan(call, shown, selected, engine)
+            return await self.plan(call, shown, selected, engine, locked=locked or apart)
         except Exception as second:
-            also = blamed(engine, second)
+            also = blamed(engine.id, second)
             advice = f"{engine.id!r}, which was to stand in, failed as well: {also.how}"
             raise engine_failed(broken.engine_id, "assemble", broken, advice) from second
 

@@ -43,6 +43,6 @@ async def without_scope(
         call = await remembering(memory, call, nowhere, selected.engine)
     subject = PlanInput(nowhere, view, allowance, PrefixCache(), (), mark, reason)
     try:
-        return planner.plan(call, subject, selected)
+        return await planner.plan(call, subject, selected, locked=True)
     except Exception as error:
         return await planner.fall_back(call, subject, selected, error, locked=True, apart=True)

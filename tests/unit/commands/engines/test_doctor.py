@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.commands.lifecycle.record_host_change import Rewound
+from contextengine_server.context.scope import Scope
+from contextengine_server.health import integrity
 from contextengine_server.health.checks import OK, healthy
+from contextengine_server.recall.audit import stale_passages
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment
-from tests.unit.commands.house import S1, TENANT, Rows, Server, incoming, scope
+from tests.unit.commands.house import S1, TENANT, Rows, Server, incoming, request, scope
+
+Meanwhile = Callable[[int], Awaitable[None]]
 
 
 async def wrong(server: Server) -> list[str]:
@@ -124,3 +133,47 @@ async def test_a_summary_that_stood_in_for_a_better_one_is_listed(server: Server
     assert (await server.compact(4_000)).done.summaries
     (name,) = await wrong(server)
     assert name == "session.integrity.stand_in_summary"
+
+
+async def looked_at(server: Server, monkeypatch: pytest.MonkeyPatch, meanwhile: Meanwhile) -> int:
+    """How often a session is looked at that is changed in the middle of the first two looks. What
+    is found must be sound."""
+    looks = 0
+
+    async def passages(store: Store, scope: Scope) -> int:
+        nonlocal looks
+        looks += 1
+        if looks < 3:
+            await meanwhile(looks)
+        return await stale_passages(store, scope)
+
+    monkeypatch.setattr(integrity, "stale_passages", passages)
+    checks = await server.engines.doctor.run(TENANT, S1)
+    assert healthy(checks), checks
+    return looks
+
+
+async def test_a_session_that_goes_on_meanwhile_is_looked_at_once(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it was when that began: a long one that is compacted all the while would never be."""
+    await server.talk(1, 12)
+
+    async def goes_on(look: int) -> None:
+        await server.ingest(f"more {look}")
+        await server.compact(4_000)
+        assert (await server.head()).summary_count
+
+    assert await looked_at(server, monkeypatch, goes_on) == 1
+
+
+async def test_a_session_that_is_rewound_meanwhile_is_looked_at_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await server.talk(1, 6)
+
+    async def rewound(look: int) -> None:
+        change = Rewound(6 - look)
+        await server.context.record_host_change.run(TENANT, S1, change, request(f"r{look}"))
+
+    assert await looked_at(server, monkeypatch, rewound) == 3

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from contextengine_server.commands.turn import assemble
+from contextengine_server.commands.turn.assemble import ReplyFields
 from contextengine_server.commands.turn.reply_cache import MAX_QUESTION_BYTES
 from contextengine_server.context.budget import ModelTokens
 from contextengine_server.session.address import Ref
@@ -30,11 +31,11 @@ class Writer:
     def __init__(self) -> None:
         self.made: list[Assembly] = []
 
-    def write(self, assembly: Assembly) -> tuple[list[bytes], int]:
+    def write(self, assembly: Assembly) -> ReplyFields:
         self.made.append(assembly)
-        return ["|".join(texts_of(assembly)).encode()], 1
+        return ReplyFields("|".join(texts_of(assembly)).encode(), assembly.joined.total, 1)
 
-    async def explained(self, assembly: Assembly) -> bytes:
+    async def explained(self, assembly: Assembly) -> list[bytes]:
         raise NotImplementedError
 
     async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
@@ -55,12 +56,12 @@ class Explaining(Writer):
     projects = False
     others = False
 
-    def write(self, assembly: Assembly) -> tuple[list[bytes], int]:
+    def write(self, assembly: Assembly) -> ReplyFields:
         asyncio.get_running_loop().call_soon(setattr, self, "others", True)
         return super().write(assembly)
 
-    async def explained(self, assembly: Assembly) -> bytes:
-        return b" after others" if self.others else b" at once"
+    async def explained(self, assembly: Assembly) -> list[bytes]:
+        return [b" after others" if self.others else b" at once"]
 
 
 @pytest.mark.parametrize("at_once", [0, 2_000])
