@@ -103,15 +103,16 @@ class Cluster:
             self._as += [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
         self.data = self.root / "data"
         if of is None:
-            self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+            self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
                       "--locale=C.UTF-8", "--no-sync")  # fmt: skip
         else:
-            self._run("pg_basebackup", "-D", self.data, "-R", "-X", "stream", "-c", "fast",
+            self.run("pg_basebackup", "-D", self.data, "-R", "-X", "stream", "-c", "fast",
                       "-d", of.url("postgres"), "--no-sync")  # fmt: skip
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def _run(self, program: str, *arguments: object) -> None:
+    def run(self, program: str, *arguments: object) -> None:
+        """Runs one of PostgreSQL's programs to its end, which must be a good one."""
         command = [*self._as, str(self._bin / program), *map(str, arguments)]
         done = subprocess.run(command, cwd=self.root, capture_output=True, check=False)
         assert done.returncode == 0, (done.stderr + done.stdout).decode()
@@ -160,7 +161,7 @@ class Cluster:
     def promote(self) -> None:
         """Makes a standby the primary, and waits until it is."""
         try:
-            self._run("pg_ctl", "promote", "-D", self.data, "-w", "-t", "20")
+            self.run("pg_ctl", "promote", "-D", self.data, "-w", "-t", "20")
         except AssertionError as error:
             said = (self.root / "log").read_text()[-2000:]
             raise AssertionError(f"{error}\n{said}") from None

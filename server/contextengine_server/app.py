@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,6 +27,7 @@ from contextengine_server.config.policy import MILLISECOND
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
+from contextengine_server.health.archive import archive_checks
 from contextengine_server.health.certificates import certificate_checks
 from contextengine_server.health.checks import ServerChecks
 from contextengine_server.health.memory import MemoryGuard, give_back_large_blocks
@@ -201,7 +203,15 @@ async def running(
         sweepers += [] if scrub is None else [scrub]
         archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
 
-        examine = ServerChecks(settings, registry, core.selection, store, certificate_checks, scrub)
+        examine = ServerChecks(
+            settings,
+            registry,
+            core.selection,
+            store,
+            certificate_checks,
+            scrub,
+            partial(archive_checks, room),
+        )
         errands = Errands(harnesses, store.model_leases, clock_ms)
         options = server_options(settings)
         traffic = traffic_of(options, metrics, quotas, lambda: memory.pressed)

@@ -65,3 +65,7 @@ async def test_a_session_goes_by_hand_and_comes_back(
         wrong = shell.run(*command, status=1).err
         assert "aws_secret_access_key" in wrong
         assert KEY not in wrong
+        served = shell.run("serve", "--config", str(config), "--store", "store.db", status=2)
+        assert "archive.credentials_file" in served.err
+        told = shell.run("doctor", "--config", str(config), "--store", "store.db", status=1).text
+        assert "archive.credentials_file" in told

@@ -53,8 +53,8 @@ BELOW: dict[str, set[str]] = {
     },
     # Looks at every room and is looked at by none but those above.
     "health": {
-        "compaction", "config", "context", "engines", "errors", "recall", "runtime", "session",
-        "store", "summarize", "telemetry", "tokens", "wire", "slices", GENERATED,
+        "archive", "compaction", "config", "context", "engines", "errors", "recall", "runtime",
+        "session", "store", "summarize", "telemetry", "tokens", "wire", "slices", GENERATED,
     },
     "api": {
         "memory", "config.policy", "context", "wire", "store", "tokens", "summarize", "engines",

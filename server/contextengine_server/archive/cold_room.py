@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from uuid import uuid4
 
 import msgspec
@@ -17,7 +18,7 @@ import structlog
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import CorruptRow, StoreDown
-from contextengine_server.store.archives import ArchivedObject
+from contextengine_server.store.archives import ArchivedObject, ArchiveTotals
 from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
@@ -100,7 +101,11 @@ class ColdRoom:
         try:
             await self._store.archives.move(head, row)
         except RevisionConflict:
-            return None  # whoever came first goes on; the object is given up in time
+            # Whoever came first goes on, and nothing relies on the object. Its row goes in time, or
+            # went already, where this server stood still for so long that it was given up.
+            with suppress(ObjectsUnavailable):
+                await self.objects.erase(row.name)
+            return None
         self.counts.archived += 1
         return row
 
@@ -191,6 +196,23 @@ class ColdRoom:
             raise ObjectsUnavailable("archive.url is not set")
         data = await self.objects.get(row.name)
         return await asyncio.to_thread(unpacked, data, row, head)
+
+    async def totals(self) -> ArchiveTotals:
+        """What is in the archive, over all tenants."""
+        return await self._store.archives.totals()
+
+    async def probe(self) -> None:
+        """Writes, reads and erases an object. Raises ObjectsUnavailable."""
+        if self.objects is None:
+            raise ObjectsUnavailable("archive.url is not set")
+        name = f"probe/{self._new_id()}"
+        await self.objects.put(name, b"probe")
+        try:
+            await self.objects.get(name)
+        except ObjectMissing as error:
+            raise ObjectsUnavailable("what was written cannot be read") from error
+        finally:
+            await self.objects.erase(name)
 
     async def clean(self, tenant: str = "") -> int:
         """Erases the objects that are needed no more, of a tenant or of all; answers how many.

@@ -164,11 +164,14 @@ def _tls_checks(settings: Settings) -> list[Check]:
 async def _store_checks(settings: Settings) -> list[Check]:
     """The database as it is, and what is assigned in it: nothing is made and nothing is
     upgraded."""
+    from contextengine_server.api.pipeline.auth import ConfigurationError
     from contextengine_server.app import registry_of
+    from contextengine_server.health.archive import archive_checks
     from contextengine_server.health.checks import assignment_checks, store_checks
     from contextengine_server.plugins.stores import kind_of
     from contextengine_server.store.errors import StoreInUse
     from contextengine_server.store.kinds import Readiness
+    from contextengine_server.wiring.archive import cold_room_of
 
     url = settings.store.url
     kind = kind_of(url)
@@ -190,6 +193,12 @@ async def _store_checks(settings: Settings) -> list[Check]:
     try:
         registry = registry_of(settings)
         checks = await store_checks(store)
+        try:
+            room = cold_room_of(settings.archive, store, store.clock_ms)
+        except ConfigurationError as error:
+            checks.append(Check("archive", ERROR, str(error)))
+        else:
+            checks += await archive_checks(room)
         # Tenants that a token or a certificate names stand in no setting, so all are asked for.
         return checks + assignment_checks(registry, await store.assignments(None))
     finally:

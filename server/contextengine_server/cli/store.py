@@ -139,6 +139,7 @@ async def prune(where: Where, dry_run: bool, json: bool) -> None:
 async def archive(where: Where, dry_run: bool, json: bool) -> None:
     """Brings the sessions into the archive that the rules of the settings let go, and prints them.
     Raises CommandFailed."""
+    from contextengine_server.api.pipeline.auth import ConfigurationError
     from contextengine_server.archive.objects import ObjectsUnavailable
     from contextengine_server.wiring.archive import archive_sessions_of, cold_room_of
 
@@ -152,7 +153,7 @@ async def archive(where: Where, dry_run: bool, json: bool) -> None:
             room = cold_room_of(settings, store, store.clock_ms)
             work = archive_sessions_of(settings, store, room, store.clock_ms)
             done = [one async for one in work.run(dry_run=dry_run)]
-        except (ObjectsUnavailable, ValueError) as error:
+        except (ObjectsUnavailable, ConfigurationError) as error:
             raise CommandFailed(f"the archive cannot be used: {error}") from error
     columns = ("tenant", "agent", "session", "bytes", "last write")
     rows = [(*one.head.scope, one.bytes, _time(one.head.updated_ms)) for one in done]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -283,6 +283,8 @@ class ServerChecks(msgspec.Struct, frozen=True):
     more: Callable[[Settings], Sequence[Check]] = lambda settings: ()
     """What else follows from the settings."""
     scrub: Scrubbing | None = None
+    archive: Callable[[], Awaitable[Sequence[Check]]] | None = None
+    """How the archive is."""
 
     async def __call__(self, tenant: str, *, operator: bool) -> list[Check]:
         """See Examine."""
@@ -293,6 +295,7 @@ class ServerChecks(msgspec.Struct, frozen=True):
             *self.more(self.settings),
             *await rank_checks(self.settings),
             *await store_checks(self.store),
+            *(await self.archive() if self.archive is not None else ()),
             # It names sessions of all tenants.
             *([self.scrub.found()] if operator and self.scrub is not None else []),
             *engine_checks(self.registry, default, failures, operator=operator),

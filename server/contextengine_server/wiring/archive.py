@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
+from contextengine_server.api.pipeline.auth import ConfigurationError
 from contextengine_server.archive.archived_store import ArchivedStore
 from contextengine_server.archive.cold_room import ColdRoom
 from contextengine_server.archive.objects import Bucket, BucketOptions, credentials_in
@@ -24,8 +26,13 @@ from contextengine_server.wiring.core import Core
 
 
 def cold_room_of(settings: ArchiveSettings, store: Store, clock_ms: Callable[[], int]) -> ColdRoom:
-    """The archive of a store. Asks nobody. Raises ValueError where the credentials cannot be
-    read."""
+    """The archive of a store. Asks nobody. Raises ConfigurationError where the credentials cannot
+    be read, or what speaks S3 is not installed."""
+    if settings.url and find_spec("obstore") is None:
+        raise ConfigurationError(
+            "archive.url is set, and what speaks S3 is not installed: pip install"
+            " 'contextengine-server[archive]'"
+        )
     bucket = Bucket(bucket_options_of(settings)) if settings.url else None
     return ColdRoom(
         store,
@@ -45,7 +52,7 @@ def with_archive(
 
 
 def bucket_options_of(settings: ArchiveSettings) -> BucketOptions:
-    """Where the bucket is, and who asks. Raises ValueError."""
+    """Where the bucket is, and who asks. Raises ConfigurationError."""
     bucket, _, prefix = settings.url.removeprefix("s3://").partition("/")
     return BucketOptions(
         bucket,
@@ -59,7 +66,10 @@ def bucket_options_of(settings: ArchiveSettings) -> BucketOptions:
 
 def _credentials(settings: ArchiveSettings) -> dict[str, str]:
     if settings.credentials_file:
-        return credentials_in(Path(settings.credentials_file))
+        try:
+            return credentials_in(Path(settings.credentials_file))
+        except ValueError as error:
+            raise ConfigurationError(f"archive.credentials_file: {error}") from error
     found = {
         "access_key_id": os.environ.get(settings.access_key_env, ""),
         "secret_access_key": os.environ.get(settings.secret_key_env, ""),
@@ -67,7 +77,7 @@ def _credentials(settings: ArchiveSettings) -> dict[str, str]:
     if not any(found.values()):
         return {}
     if not all(found.values()):
-        raise ValueError(
+        raise ConfigurationError(
             "archive: of the environment variables that access_key_env and secret_key_env name, one"
             " is set and the other is not"
         )

@@ -143,3 +143,33 @@ async def test_objects_stay_for_backups_and_go_in_time(
     await cold.app.archive.clean()
     assert bucket.names() == []
     assert not await is_archived(cold)
+
+
+async def test_the_doctor_says_how_the_archive_is(
+    cold: House, bucket: Bucket, clock: Clock, objects: ObjectServer
+) -> None:
+    async def said() -> tuple[str, str]:
+        report = await cold.client.engines.doctor()
+        [check] = [one for one in report.checks if one.name == "archive"]
+        return t.DoctorResponse.Status.Name(check.status), check.found
+
+    await talk(cold)
+    assert await archive(cold, clock) == ["s1"]
+    status, found = await said()
+    assert status == "STATUS_OK"
+    assert "1 sessions" in found
+    assert len(bucket.names()) == 1  # what was tried is gone
+    objects.stop()
+    status, found = await said()
+    assert status == "STATUS_ERROR"
+    assert "cannot be used" in found
+    objects.start()
+    bucket.erase(bucket.names()[0])
+    await refused(cold)
+    status, found = await said()
+    assert status == "STATUS_WARNING"
+    assert "missing" in found
+    await cold.restart(**{"archive.url": "", "archive.rules": []})
+    status, found = await said()
+    assert status == "STATUS_ERROR"
+    assert "archive.url is not set" in found

@@ -168,6 +168,26 @@ async def test_two_servers_part() -> None:
     assert await two.messages(SCOPE, retired=True) == rows
 
 
+async def test_who_stood_still_for_long_leaves_nothing(lives: Lives) -> None:
+    store, shelf, clock = lives(), Shelf(), Clock()
+    await store.open()
+    pen = await long_life(store)
+    others = ColdRoom(store, shelf, clock)
+
+    async def pause(what: str) -> None:
+        if what == "put":
+            shelf.before = None
+            clock.ms += STALE_MS + 1
+            await others.clean()  # which gives up what was reserved
+
+    shelf.before = pause
+    assert await ColdRoom(store, shelf, clock).put_away(pen.head) is None
+    assert shelf.held == {}
+    assert await store.head(SCOPE) == pen.head
+    assert len(await store.messages(SCOPE, retired=True)) == 3
+    await store.close()
+
+
 async def test_who_deletes_meanwhile_wins(lives: Lives) -> None:
     store, shelf, clock = lives(), Shelf(), Clock()
     await store.open()

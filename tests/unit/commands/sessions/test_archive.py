@@ -124,6 +124,7 @@ async def test_who_writes_meanwhile_stays(server: Server, shelf: Shelf) -> None:
     assert await room.put_away(head) is None
     assert len(await server.store.messages(head.scope)) == 2
     assert room.counts.archived == 0
+    assert shelf.held == {}
 
 
 async def test_what_is_too_large_stays(server: Server, shelf: Shelf) -> None:
