@@ -62,7 +62,7 @@ from contextengine_server.wiring.archive import archive_sweepers, with_archive
 from contextengine_server.wiring.callers import certificates_of, issuers_of, tokens_of
 from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
 from contextengine_server.wiring.harnesses import harnesses_of
-from contextengine_server.wiring.limits import quotas_of, retention_sweepers
+from contextengine_server.wiring.limits import measuring, quotas_of, retention_sweepers
 from contextengine_server.wiring.memory import bytes_in_flight_of, memory_limit_of
 from contextengine_server.wiring.replicas import exchange_of
 from contextengine_server.wiring.services import services_of
@@ -197,7 +197,7 @@ async def running(
         idle_ms = _idle_ms(settings)
         if idle_ms is not None:
             sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))
-        sweepers += retention_sweepers(settings, core, full)
+        sweepers += retention_sweepers(settings, core, full, lambda: quotas.servers)
         sweepers += archive_sweepers(settings, core, room, metrics)
         scrub = _scrub(settings, core, metrics)
         sweepers += [] if scrub is None else [scrub]
@@ -238,7 +238,7 @@ async def running(
         await metric_readers.sample(settings, core, metrics, stack)
         scraped = metric_readers.scrape(settings, metrics, stack)
         if kind.shared:
-            exchange = exchange_of(core, tenants, process_id)
+            exchange = exchange_of(core, tenants, process_id, measuring(sweepers))
             stack.push_async_callback(exchange.stop)
             await exchange.start()
         port = await server.start()

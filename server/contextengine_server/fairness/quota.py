@@ -121,6 +121,11 @@ class TenantQuotas:
         for told in self._watching:
             told()
 
+    @property
+    def servers(self) -> int:
+        """How many servers share the store."""
+        return self._share.servers
+
     def shared(self, place: int, servers: int) -> None:
         """This is one of so many servers now. In force with the next call; what is held stays."""
         share = Share(place, servers)

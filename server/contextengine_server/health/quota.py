@@ -3,12 +3,16 @@
 A tenant is measured once, and again after each erasure; in between, what is written is added. So a
 write costs no look into the store. What is written while a tenant is measured is told apart by the
 revision as of which its session was measured.
+
+Of what other servers over the store write nothing is heard. So each of several measures a tenant
+again once it has itself written its part of half of what was left: all of them together have then
+written no more than that half, and the same goes for the rest, down to `_LEAST` of the cap.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -22,6 +26,8 @@ from contextengine_server.store.session_pages import every_session
 
 _MEASURED_S = 3600.0
 """How often every tenant is measured anew."""
+_LEAST = 0.01
+"""The share of a cap, of all servers together, for which no tenant is measured again."""
 _PAUSE_S = 2.0
 _TRIES = 8
 """How often a session that is written to all the time is measured in vain."""
@@ -50,11 +56,18 @@ class Quotas(Sweeper):
     at_once = True
 
     def __init__(
-        self, store: Store, caps: Sequence[DiskCap], full: dict[str, tuple[int, int]]
+        self,
+        store: Store,
+        caps: Sequence[DiskCap],
+        full: dict[str, tuple[int, int]],
+        servers: Callable[[], int] = lambda: 1,
     ) -> None:
+        """`servers`: how many write to the store now."""
         super().__init__()
-        self._store, self._caps, self._full = store, caps, full
+        self._store, self._caps, self._full, self._servers = store, caps, full, servers
         self._used: dict[str, int] = {}
+        self._measured: dict[str, int] = {}
+        """What each took when it was measured."""
         self._due: dict[str, None] = {}
         """Tenants that are to be measured, in order."""
         self._meanwhile: dict[str, list[Commit]] = {}
@@ -76,6 +89,16 @@ class Quotas(Sweeper):
         if tenant in self._used:
             self._used[tenant] += _bytes_of(commit)
             self._judge(tenant)
+            if self._servers() > 1 and self._is_behind(tenant):
+                self._measure_soon([tenant])
+
+    def _is_behind(self, tenant: str) -> bool:
+        """Whether the other servers may have written much since the tenant was measured."""
+        cap, measured = self._cap(tenant), self._measured[tenant]
+        if cap is None:
+            return False
+        left = max((cap - measured) / 2, cap * _LEAST)
+        return self._used[tenant] - measured > left / self._servers()
 
     def erased(self, scopes: Sequence[Scope]) -> None:
         """Has the tenants measured anew."""
@@ -98,7 +121,7 @@ class Quotas(Sweeper):
     async def measure(self, tenant: str) -> None:
         """Measures what a tenant takes now."""
         if self._cap(tenant) is None:
-            self._used[tenant] = 0
+            self._used[tenant] = self._measured[tenant] = 0
             return
         written = self._meanwhile[tenant] = []
         try:
@@ -116,7 +139,7 @@ class Quotas(Sweeper):
                     used += _bytes_of(commit)
         finally:
             del self._meanwhile[tenant]
-        self._used[tenant] = used
+        self._used[tenant] = self._measured[tenant] = used
         self._judge(tenant)
 
     async def _size(self, scope: Scope) -> _Measured:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from contextengine_server.commands.sessions.prune import Prune, Pruner, RetentionRule, erasing
 from contextengine_server.config.policy import MILLISECOND
 from contextengine_server.config.settings import Settings
+from contextengine_server.context.scope import Scope
 from contextengine_server.engines.patterns import glob_matches
 from contextengine_server.fairness.quota import Quota, QuotaRule, TenantQuotas
 from contextengine_server.health.quota import DiskCap, Quotas
@@ -25,9 +26,13 @@ def quotas_of(settings: Settings) -> TenantQuotas:
 
 
 def retention_sweepers(
-    settings: Settings, core: Core, full: dict[str, tuple[int, int]]
+    settings: Settings,
+    core: Core,
+    full: dict[str, tuple[int, int]],
+    servers: Callable[[], int],
 ) -> Sequence[Sweeper]:
-    """What erases sessions by rule, and what measures tenants; where either is wanted."""
+    """What erases sessions by rule, and what measures tenants; where either is wanted. `servers`:
+    how many share the store."""
     retention, sweepers = settings.retention, list[Sweeper]()
     if retention.rules and retention.interval is not None:
         erase = erasing(delete_command(core))
@@ -36,8 +41,19 @@ def retention_sweepers(
         sweepers.append(Pruner(prune, every_s, dry_run=retention.dry_run))
     if retention.caps:
         caps = [DiskCap(cap.tenant, cap.max_bytes) for cap in retention.caps]
-        sweepers.append(Quotas(core.store, caps, full))
+        sweepers.append(Quotas(core.store, caps, full, servers))
     return sweepers
+
+
+def measuring(sweepers: Sequence[Sweeper]) -> Callable[[Scope], None]:
+    """Has the tenant of a session measured anew that was erased elsewhere, where caps hold."""
+    measures = [sweeper for sweeper in sweepers if isinstance(sweeper, Quotas)]
+
+    def erased(scope: Scope) -> None:
+        for one in measures:
+            one.erased([scope])
+
+    return erased
 
 
 def retention_rules_of(settings: Settings) -> list[RetentionRule]:

@@ -15,13 +15,19 @@ GONE = ("session:deleted", "subagent:rolled_back", "subagent:expired")
 """With a session its assignments go."""
 
 
-def exchange_of(core: Core, tenants: Tenants, name: str) -> Exchange:
+def exchange_of(
+    core: Core, tenants: Tenants, name: str, erased: Callable[[Scope], None] = lambda scope: None
+) -> Exchange:
     """Tells others what happens here, and has what is in memory follow what they tell. What a
-    session holds is checked against its head by each call, and needs none of this."""
-    return Exchange(core.store.feed, core.events, core.store.clock_ms, name, _told(core, tenants))
+    session holds is checked against its head by each call, and needs none of this. `erased` hears
+    of sessions that others erased."""
+    told = _told(core, tenants, erased)
+    return Exchange(core.store.feed, core.events, core.store.clock_ms, name, told)
 
 
-def _told(core: Core, tenants: Tenants) -> Callable[[Event | None], Awaitable[None]]:
+def _told(
+    core: Core, tenants: Tenants, erased: Callable[[Scope], None]
+) -> Callable[[Event | None], Awaitable[None]]:
     async def told(event: Event | None) -> None:
         if event is None:
             await core.selection.assigned_unheard()
@@ -32,6 +38,9 @@ def _told(core: Core, tenants: Tenants) -> Callable[[Event | None], Awaitable[No
         elif event.name == "quota:set":
             await tenants.load()
         if event is not None and event.session:
-            core.sessions.wake(Scope(event.tenant, event.agent, event.session))
+            scope = Scope(event.tenant, event.agent, event.session)
+            core.sessions.wake(scope)
+            if event.name in GONE:
+                erased(scope)
 
     return told
