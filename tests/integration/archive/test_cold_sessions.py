@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from pathlib import Path
 
 from contextengine.messages import user
+from contextengine_server.store.sqlite.kind import KIND
+from tests import databases
 from tests.integration.harness import Clock, House
 from tests.object_server import Bucket
 
@@ -92,3 +95,23 @@ async def test_a_search_is_a_touch_and_finds_all(cold: House, clock: Clock) -> N
     )
     assert len(everywhere.hits) == 12
     assert await is_archived(cold, "s2")
+
+
+@databases.ON_SQLITE
+async def test_a_backup_brings_back_what_was_there(
+    cold: House, clock: Clock, tmp_path: Path
+) -> None:
+    for name in ("back", "cold"):
+        await talk(cold, name)
+    before = {name: await asked(cold, name) for name in ("back", "cold")}
+    assert sorted(await archive(cold, clock)) == ["back", "cold"]
+    copy = tmp_path / "copy.db"
+    await KIND.back_up(str(cold.database), copy)
+    assert await asked(cold, "back") == before["back"]
+    await cold.client.ingest(ref("back"), user("after the backup", id="later"))
+    await cold.stop()
+    await KIND.restore(str(cold.database), copy, replace=True)
+    await cold.start()
+    for name in ("cold", "back"):
+        assert await is_archived(cold, name)
+        assert await asked(cold, name) == before[name]

@@ -259,10 +259,11 @@ class MemoryReads(MemoryConnection):
         return sorted({scope.tenant for scope in self._tables().sessions})
 
     async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
-        """Sessions of every tenant that did not end and were last written before a time, oldest
-        first."""
+        """Sessions of every tenant that did not end, are not in the archive and were last written
+        before a time, oldest first."""
         heads = [session.head for session in self._tables().sessions.values()]
-        idle = [head for head in heads if not head.ended and head.updated_ms < before_ms]
+        here = [head for head in heads if not head.ended and not head.archived]
+        idle = [head for head in here if head.updated_ms < before_ms]
         return sorted(idle, key=attrgetter("updated_ms"))[:limit]
 
     async def staged(self, before_ms: int, limit: int) -> list[SessionHead]:

@@ -239,8 +239,8 @@ class Listing(Protocol):
         descending. A write moves no session in this order."""
 
     async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
-        """Sessions of every tenant that did not end and were last written before a time, oldest
-        first."""
+        """Sessions of every tenant that did not end, are not in the archive and were last written
+        before a time, oldest first."""
 
     async def staged(self, before_ms: int, limit: int) -> list[SessionHead]:
         """Heads of staged sessions of every tenant to which nothing was added since a time."""

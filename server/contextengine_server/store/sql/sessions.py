@@ -69,7 +69,7 @@ class HeadStatements:
         )
         self.idle = (
             f"{heads} WHERE {dialect.is_false.format('ended')} AND updated_ms < :before_ms"
-            " AND revision > 0 ORDER BY updated_ms LIMIT :limit"
+            " AND revision > 0 AND archived = '' ORDER BY updated_ms LIMIT :limit"
         )
         # They are written at time 0, so that an index finds them.
         self.staged = (

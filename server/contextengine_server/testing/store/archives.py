@@ -88,6 +88,12 @@ class ArchiveCases(StoreCase):
         await pen.write(count=1)  # it goes on
         assert await pen.sequences() == [1, 3, 4]
 
+    async def test_nobody_ends_what_is_in_the_archive(self, store: Store) -> None:
+        pen = await long_life(store)
+        assert await store.idle_sessions(NEVER, 9) == [pen.head]
+        await archived(store, pen)
+        assert await store.idle_sessions(NEVER, 9) == []
+
     async def test_what_moved_outlives_a_restart(self, store: Store, reopen: Any) -> None:
         pen = await long_life(store)
         row = await archived(store, pen)
