@@ -64,7 +64,7 @@ class Pass(msgspec.Struct, frozen=True, eq=False):
         """Names its input, for law 12."""
         hashes = [child.slot.hash for child in self.sources]
         hashes += [entry.hash for entry in self.entries]
-        return input_key(hashes, f"{configuration}:{self.step.target_tokens}")
+        return input_key(hashes, f"{configuration}:{self.step.most_tokens}")
 
 
 def prepare(view: View, step: CompactionStep) -> Pass:

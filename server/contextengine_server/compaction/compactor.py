@@ -250,7 +250,7 @@ class Compactor(msgspec.Struct, frozen=True):
             asked=made.asked,
             resting=resting,
         )
-        target = max(COUNT_ONLY_MAX_TOKENS, made.step.target_tokens - frame)
+        target = max(COUNT_ONLY_MAX_TOKENS, made.step.most_tokens - frame)
         return bounded(summary, target, encoding.count)
 
     def resting(self, engine: Engine, session: Session, wanted: CompactionRequest) -> bool:

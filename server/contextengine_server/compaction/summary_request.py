@@ -37,6 +37,7 @@ from contextengine_server.summarize import (
     SummaryRequest,
     SummaryResult,
 )
+from contextengine_server.summarize.extractive.tools import file_names
 from contextengine_server.summarize.language import language_of, written_in
 from contextengine_server.summarize.request import (
     MAX_FOCUS,
@@ -248,6 +249,8 @@ class SummaryRequests(msgspec.Struct):
             session=scope.session,
             policy=self.selection.policy(scope),
             handoff=handoff,
+            named=_named(asked) if step.quoted_tokens else (),
+            quoted_tokens=step.quoted_tokens,
         )
 
     def _today(self) -> str:
@@ -257,6 +260,11 @@ class SummaryRequests(msgspec.Struct):
 
 def _asks(source: SourceMessage) -> bool:
     return source.role == "user" and bool(source.text.strip())
+
+
+def _named(asked: Sequence[Entry]) -> tuple[str, ...]:
+    """The files that the user's newest message names: what is done for it is summarized apart."""
+    return tuple(file_names(source_message(entry).text for entry in asked[-1:]))
 
 
 def _language(sources: Sequence[SourceMessage], previous: str) -> str:

@@ -116,6 +116,13 @@ class CompactionStep(msgspec.Struct, frozen=True):
     rewrites: bool = False
     """True: what may be taken at most. What becomes of it the engine says of a list of messages
     (`engines.rewrite`), outside every lock."""
+    quoted_tokens: int = 0
+    """What it may cost besides for the text of files that users named (`SummaryRequest`)."""
+
+    @property
+    def most_tokens(self) -> int:
+        """What it may cost at most."""
+        return self.target_tokens + self.quoted_tokens
 
 
 class NothingToDo(msgspec.Struct, frozen=True):

@@ -172,6 +172,11 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     follows from the depth."""
     resting: bool = False
     """True while models are not asked, since one failed for this session a short while ago."""
+    named: tuple[str, ...] = ()
+    """The files that the user's newest message names, which need not be among `messages`."""
+    quoted_tokens: int = 0
+    """What the summary may cost besides for the text of files that users named. An extractive
+    summary quotes them; a model's says what they hold."""
     passed_over: frozenset[int] = frozenset()
     """The sequences of messages, below summaries among `messages`, that the summary does not tell
     of."""

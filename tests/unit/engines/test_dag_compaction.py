@@ -186,3 +186,29 @@ def test_raw_history_that_is_evicted_is_summarized_whatever_the_threshold_says()
     one.compact(cut + 2, 38, "[100] another")
     assert one.view.view_tokens() < 0.9 * available
     assert dag.due(one.view, available, None) == (cut > 10)
+
+
+WORK = [("user", 40), *[("assistant", 900)] * 50]
+
+
+@pytest.mark.parametrize("longest", [None, 600])
+def test_a_leaf_may_quote_files_in_half_of_the_room_that_summaries_leave(
+    longest: int | None,
+) -> None:
+    dag = DagEngine(DagOptions(fresh_tail_turns=2, leaf_target_tokens=longest))
+    one = trial_of(said(*WORK))
+    step = dag.compaction(one.view, CompactionGoal(available=40_000, floor=FLOOR))
+    assert isinstance(step, CompactionStep)
+    assert step.most_tokens == step.target_tokens + step.quoted_tokens
+    assert step.most_tokens <= one.view.span(step.first, step.last)
+    if longest:
+        assert step.most_tokens <= longest
+    else:
+        assert 1_000 < step.quoted_tokens < 40_000 // 2
+
+
+def test_one_summary_that_is_kept_up_to_date_has_no_room_beside() -> None:
+    one = trial_of(said(*[("user", 60), ("assistant", 60)] * 40))
+    step = DAG.compaction(one.view, CompactionGoal(available=2_000, floor=FLOOR))
+    assert isinstance(step, CompactionStep)
+    assert step.quoted_tokens == 0

@@ -30,6 +30,15 @@ LEAST_SAID = 2 / 3
 """No summary is made for less than this part of what the smallest costs: what frames it is half of
 that, and hardly a sentence would have room in the rest."""
 
+QUOTED = 0.5
+"""Of the room that summaries leave, a leaf may take so much for the text of files that users
+named: it is worked on later, and the tail that it takes the place of would be gone by then."""
+FOR_QUOTES = 0.016
+"""Where it may, so much of the budget more makes way with each leaf: on average what such texts
+take of the room that a compaction makes, without which the next one came sooner."""
+LEAST_QUOTED = 2_000
+"""In less room hardly a file fits, and nothing is kept free for one."""
+
 
 def due(view: View, available: int, measured: int | None, options: DagOptions) -> bool:
     """True above the threshold, or where summaries take more than their room or something is left
@@ -124,6 +133,8 @@ def next_step(
     one, take = keeps_one(view, shares, goal, options), shares.take
     if one and shares.over:
         take = min(take, shares.over + growth_of_one(view, shares, goal.available))
+    elif take and shares.over and _quotable(shares) and _reads(view):
+        take += int(FOR_QUOTES * goal.available)
     least_leaf = LEAST_LEAF * goal.floor if gone and not (one and view.summaries) else 0
     take = max(take, gone, least_leaf)
     leaf = None
@@ -180,17 +191,37 @@ def _leaf(
     free = goal.available - ADDITION_TOKENS - LEFT_OUT_TOKENS - least(view)
     if free <= told and not goal.force:
         return None
-    if free > told:
-        target = min(target, free)
+    limit = min(tokens - max(1, fresh // 5), free if free > told else tokens)
     if options.leaf_target_tokens is not None:
-        target = min(target, max(options.leaf_target_tokens, goal.floor))
+        limit = min(limit, max(options.leaf_target_tokens, goal.floor))
+    target = min(target, limit)
+    quoted = 0 if one else max(0, min(_quotable(shares), limit - target))
     return CompactionStep(
         first,
         last,
-        min(target, tokens - max(1, fresh // 5)),
+        target,
         tuple(summary.id for summary in taken),
         previous=before[-1].text if before else "",
         update=bool(taken),
+        quoted_tokens=quoted,
+    )
+
+
+def _quotable(shares: Shares) -> int:
+    """The tokens that the text of files may take in the next leaf, beside what else it says."""
+    room = int(QUOTED * (shares.settled_room - shares.settled))
+    return room if room >= LEAST_QUOTED else 0
+
+
+def _reads(view: View) -> bool:
+    """True where something is read in what no summary covers yet."""
+    return any(
+        read is not None
+        for first, last in uncovered(view)
+        for step in range(first, last + 1)
+        if view.holds(step)
+        for entry in view.atom(step).entries
+        for read in entry.traits.reads
     )
 
 

@@ -8,6 +8,8 @@ from contextengine_server.summarize.extractive.passages import STATE, SourcePass
 from contextengine_server.summarize.extractive.units import Unit
 
 _INDENT = "\n "
+_STOPS = ".,;:，。；、"
+"""What says nothing beside the mark behind it."""
 
 
 class SummaryPage:
@@ -39,7 +41,7 @@ class SummaryPage:
         last: Unit | None = None
         for unit in sorted(self.notes, key=lambda unit: (unit.passage, unit.position)):
             body = bodies.get(unit.passage)
-            bodies[unit.passage] = unit.text if body is None else body + _joined(last, unit)
+            bodies[unit.passage] = unit.text if body is None else _joined(body, last, unit)
             last = unit
         rows: list[str] = []
         day = speaker = ""
@@ -65,10 +67,11 @@ def head_of(passage: SourcePassage) -> str:
     return f"{passage.label}: " if passage.label else ""
 
 
-def _joined(last: Unit | None, unit: Unit) -> str:
-    """A unit behind another of its passage, with a mark where something was left out between."""
+def _joined(body: str, last: Unit | None, unit: Unit) -> str:
+    """A passage with another unit of it, and a mark where something was left out between. The mark
+    takes the place of the stop or comma before it."""
     if last is None or unit.line or last.line:
-        return _INDENT + unit.text
+        return body + _INDENT + unit.text
     if unit.position == last.position + 1:
-        return " " + unit.text
-    return " … " + unit.text
+        return body + " " + unit.text
+    return body.rstrip(_STOPS) + " … " + unit.text

@@ -23,7 +23,8 @@ MAX_CHARS = 64 * 1024
 to its messages."""
 _TAIL_CHARS = 16 * 1024
 
-Kind = Literal["said", "output", "written", "read", "summary"]
+Kind = Literal["said", "output", "written", "read", "named", "summary"]
+"""`named`: read of a file that users named."""
 
 STATE = "State at the end:"
 """The line above the ledger."""
@@ -78,13 +79,16 @@ def label_of(role: str, name: str) -> str:
 
 
 def passages_of(
-    messages: Sequence[SourceMessage], uses: Mapping[Place, ToolUse], mended: Container[Place]
+    messages: Sequence[SourceMessage],
+    uses: Mapping[Place, ToolUse],
+    mended: Container[Place],
+    named: Container[str] = frozenset(),
 ) -> list[SourcePassage]:
     """The passages of a source, in order. Results that only show a file, or only say that a change
-    was made, are told by the ledger, and are none; so are failures that were mended: `mended`
-    holds them."""
+    was made, are told by the ledger, and are none, but for files that are changed or `named`; so
+    are failures that were mended: `mended` holds them."""
     found: list[SourcePassage] = []
-    stands = standing(uses)
+    stands = standing(uses, named)
     for index, message in enumerate(messages):
         day = day_of(message.time_ms)
         if message.role == "summary":
@@ -102,7 +106,9 @@ def passages_of(
                 read = use.kind == "read"
                 label = label_of("read" if read else "wrote", files)
                 text = bounded(stands[index, place])
-                code: Kind = "read" if read else "written"
+                code: Kind = "written"
+                if read:
+                    code = "named" if use.target in named else "read"
                 found.append(SourcePassage(use.sequence, "assistant", label, text, code, day))
                 continue
             if (index, place) in mended or (use.kind in ("read", "change") and not use.failed):

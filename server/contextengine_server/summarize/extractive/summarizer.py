@@ -8,7 +8,7 @@ summary, on any machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Protocol
 
@@ -18,7 +18,14 @@ from contextengine_server.summarize.extractive.choice import UnitChoice
 from contextengine_server.summarize.extractive.ledger import chosen, ledger_of
 from contextengine_server.summarize.extractive.page import SummaryPage
 from contextengine_server.summarize.extractive.passages import SourcePassage, passages_of
-from contextengine_server.summarize.extractive.tools import uses_of
+from contextengine_server.summarize.extractive.tools import (
+    Place,
+    ToolUse,
+    file_names,
+    files_named,
+    standing,
+    uses_of,
+)
 from contextengine_server.summarize.extractive.units import Unit, units_of
 from contextengine_server.summarize.extractive.users import UserWords, user_words
 from contextengine_server.summarize.redaction import redact
@@ -36,6 +43,8 @@ _MOST = 0.8
 """The share of its source that a summary takes at most: the law asks that it shrinks."""
 _LEDGER = 0.5
 """The share of what users' words leave that the ledger may take."""
+_QUOTED = 0.5
+"""The share of what it says otherwise that files may take which users named."""
 _LEAST_LEDGER = 24
 """Tokens in which a ledger says something."""
 _ROOM = 8
@@ -98,12 +107,13 @@ def extract(
     stands_for = float(request.source_tokens)
     if anew:
         stands_for = max(stands_for, sum(map(_chars, request.messages)) / 4)
-    target = min(
-        request.target_tokens, max(1, int(stands_for * _MOST)), max(1, request.source_tokens - 1)
-    )
+    most = min(max(1, int(stands_for * _MOST)), max(1, request.source_tokens - 1))
+    target = min(request.target_tokens, most)
     uses = uses_of(request.messages)
     ledger = ledger_of(uses)
-    passages = passages_of(request.messages, uses, ledger.mended)
+    most_quoted = min(request.quoted_tokens, most - target)
+    named, quoted = _quoted(request, uses, most_quoted + int(target * _QUOTED), count)
+    passages = passages_of(request.messages, uses, ledger.mended, named)
     page = SummaryPage(passages)
     everything = sum(map(_chars, request.messages))
     words = _say(
@@ -113,6 +123,7 @@ def extract(
     room = int((target - used) * _LEDGER)
     page.ledger = chosen(ledger.lines, room, count) if room >= _LEAST_LEDGER else ()
     units = units_of(passages, page.said, talk=words.talk, users_first=words.first)
+    target += min(quoted, most_quoted)
     _note(page, units, request, target, count)
     left = target - count(page.text())
     if page.ledger and left >= _LEAST_LEDGER:
@@ -173,6 +184,28 @@ def _note(
         while (over := count(page.text()) - target) > 0 and choice.drop(over):
             pass
         left = target - count(page.text())
+
+
+def _quoted(
+    request: SummaryRequest,
+    uses: Mapping[Place, ToolUse],
+    room: int,
+    count: Callable[[str], int],
+) -> tuple[frozenset[str], int]:
+    """The files that users named whose text fits so much room, the smallest first, and its tokens:
+    a part of a file does not spare its being read again."""
+    said = (message.text for message in request.messages if message.role == "user")
+    named = files_named(uses, {*request.named, *file_names(said)})
+    sizes = dict.fromkeys(sorted(named), 0)
+    for place, text in standing(uses, named).items() if named else ():
+        if uses[place].kind == "read" and uses[place].target in sizes:
+            sizes[uses[place].target] += count(text)
+    quoted, total = set[str](), 0
+    for path, size in sorted(sizes.items(), key=lambda one: one[1]):
+        if total + size <= room:
+            quoted.add(path)
+            total += size
+    return frozenset(quoted), total
 
 
 def _chars(message: SourceMessage) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -63,6 +63,10 @@ _EXIT = re.compile(
 _WRONG = re.compile(
     r"\W{0,3}(error|fatal|traceback|exception|failed|failure)\b|\s*\{\s*\"error\"", re.IGNORECASE
 )
+_UNBROKEN = re.compile(r"[^\s\"'`()\[\]<>,;:!?|=]+")
+_FILE = re.compile(r"\w[\w.-]{0,76}\.[A-Za-z]\w{0,5}|[^\W_]+(?:[-_]+[^\W_]+)+")
+"""A file as people name it: with an ending, or of several words that hang together."""
+_LONGEST_NAME = 80
 _NUMBERED = re.compile(r"^ {0,8}\d{1,6}(?:\t|→|\| ?|: ?)")
 """The number that a tool puts before each line of a file."""
 MAX_READ_CHARS = 64 * 1024
@@ -125,10 +129,37 @@ def paths_changed(use: ToolUse) -> list[str]:
     return _PATCHED.findall(use.written) or [use.target]
 
 
-def standing(done: Mapping[Place, ToolUse]) -> dict[Place, str]:
+def file_names(texts: Iterable[str]) -> list[str]:
+    """The names of files in texts, without their directories, and what may be one without its
+    ending, such as `oauth-selector`: in small letters, each once."""
+    found: dict[str, None] = {}
+    for text in texts:
+        for piece in _UNBROKEN.findall(text[:MAX_READ_CHARS]):
+            name = piece[-_LONGEST_NAME:].rpartition("/")[2].strip(".@")
+            if _FILE.fullmatch(name):
+                found[name.casefold()] = None
+    return list(found)
+
+
+def files_named(done: Mapping[Place, ToolUse], names: Container[str]) -> frozenset[str]:
+    """The files that were read and that bear one of the names, with or without their endings."""
+    reads = (use.target for use in done.values() if use.kind == "read")
+    return frozenset(path for path in reads if _bears(path, names))
+
+
+def _bears(path: str, names: Container[str]) -> bool:
+    name = path.rpartition("/")[2].casefold()
+    stem = name.rpartition(".")[0]
+    return bool(name) and (name in names or (bool(stem) and stem in names))
+
+
+def standing(
+    done: Mapping[Place, ToolUse], named: Container[str] = frozenset()
+) -> dict[Place, str]:
     """By the place of each change, the lines of what it wrote that no later change took out again;
-    and by that of each read of a file that was changed before or later, the lines that stand in it
-    still and that nothing later told: what was changed once is changed again, by its lines."""
+    and by that of each read of a file that was changed before or later, or is one of those `named`,
+    the lines that stand in it still and that nothing later told: what was changed once is changed
+    again, by its lines, and what users named is what they want to be worked on."""
     found: dict[Place, str] = {}
     gone: dict[str, set[str]] = {}
     rewritten: set[str] = set()
@@ -137,7 +168,8 @@ def standing(done: Mapping[Place, ToolUse]) -> dict[Place, str]:
     }
     shown: dict[str, set[str]] = {}
     for place, use in reversed([*done.items()]):
-        if use.kind == "read" and use.target in changed - rewritten and use.answered:
+        wanted = use.target in changed or use.target in named
+        if use.kind == "read" and wanted and use.target not in rewritten and use.answered:
             text = _still(use, gone.get(use.target, set()), shown.setdefault(use.target, set()))
             if text and not use.failed:
                 found[place] = text

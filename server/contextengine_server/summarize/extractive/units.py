@@ -129,10 +129,11 @@ _FIRST = 4.0
 assistant's answers can be asked for again, what a user told is nowhere else."""
 _CHEER = 0.1
 """What courtesies count, and exclamations without a name or a number."""
-_CODED = {"written": (1.0, 0.05), "read": (0.4, 0.03)}
+_CODED = {"written": (1.0, 0.05), "named": (1.0, 0.05), "read": (0.4, 0.03)}
 """The weight of code that was written, and still stands, and what each character of it is worth by
-itself: it is what is read and edited next, to the letter; and of a file that was read and changed,
-where it still is as it was: it weighs no more than the output of other tools."""
+itself: it is what is read and edited next, to the letter, as is what users named; and of a file
+that was read and changed, where it still is as it was: it weighs no more than the output of other
+tools."""
 _OUTPUT = 0.4
 """What code and the output of tools count beside what an assistant says."""
 
