@@ -16,10 +16,11 @@ from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.message import Form, Slot
 from contextengine_server.context.plan import Plan, Summarized, plan_tokens
+from contextengine_server.context.view import Summary
 from contextengine_server.engines.contract import Engine
 from contextengine_server.testing.engine.real_sessions import REAL_SHAPER, real_sessions, rows_of
 from contextengine_server.testing.engine.steadiness import scraps
-from contextengine_server.testing.engine.trial import Trial, lawful, trial_of
+from contextengine_server.testing.engine.trial import Trial, lawful, outline, trial_of
 from contextengine_server.testing.engine.views import FRAME, sent_slots
 from contextengine_server.testing.oracle.pairs import ViewRow
 
@@ -62,6 +63,14 @@ class Replay:
     epochs: int = 0
     holes: int = 0
     """Assemblies with room for the newest step that is neither shown nor summarized."""
+    untold: set[str] = field(default_factory=set)
+    """The summaries that are not shown."""
+    unforced: list[str] = field(default_factory=list)
+    """Assemblies, compactions between them included, that leave out the newest of what is not shown
+    (a step, or a summary) although there is room and it was not left out before: where it was, it
+    may not come back."""
+    told_back: int = 0
+    """Those that show a summary which was not shown before."""
     back: int = 0
     """Assemblies that show what was not shown before."""
     large_back: int = 0
@@ -80,6 +89,7 @@ class Replay:
         self.one.add(rows)
         self.look()
         self.compact()
+        self.watch(self.engine.plan(self.one.view, self.budget))
 
     def compact(self) -> None:
         """What is due in the background."""
@@ -92,6 +102,7 @@ class Replay:
                 self.engine, self.budget, reached=reached, written=self.written, spare=FRAME
             ):
                 return
+            self.note(self.engine.plan(self.one.view, self.budget))
         raise AssertionError(f"{PASSES} passes at once")
 
     def look(self) -> None:
@@ -108,11 +119,38 @@ class Replay:
         self.large_back += bool((self.hidden & raw) - scraps(view))
         if hidden and view.holds(max(hidden)):
             self.holes += tokens + view.atom(max(hidden)).tokens <= self.budget
-        self.hidden = hidden
+        self.watch(plan)
         self.compare(sent_slots(plan, view), (self.engine.addition(plan.summaries), bool(hidden)))
         self.sent += tokens
         if view.total > self.budget:
             self.uses.append(tokens / self.budget)
+
+    def watch(self, plan: Plan) -> None:
+        """Takes down what is left out, and whether it had to be: it may not come back where it was
+        left out before. A step that is shown head and tail counts whole for what comes after it, so
+        while there is one it may leave room."""
+        view = self.one.view
+        hidden, untold = self.hidden, self.untold
+        waits = [(s.first_step, s.tokens, s.id in untold) for s in self.note(plan)]
+        waits += [
+            (at, view.atom(at).tokens, at in hidden)
+            for at in self.hidden
+            if view.holds(at) and view.covering(at) is None
+        ]
+        if waits and not plan.over and not self.engine.saved(view, self.budget):
+            at, tokens, before = max(waits)
+            if not before and plan_tokens(plan, view) + tokens <= self.budget:
+                self.unforced.append(f"{at} of {tokens} tokens: {outline(plan)}")
+
+    def note(self, plan: Plan) -> list[Summary]:
+        """Takes down what is left out, also between the passes of a job; the summaries of it."""
+        view = self.one.view
+        raw, told = steps_shown(plan)
+        shown = {summary.id for summary in plan.summaries}
+        self.told_back += bool(self.untold & shown)
+        left = [summary for summary in view.summaries if summary.id not in shown]
+        self.hidden, self.untold = set(range(view.steps)) - raw - told, {one.id for one in left}
+        return left
 
     def compare(self, slots: Sequence[Slot], said: tuple[str, bool]) -> None:
         """How much of it begins what was sent before. `said`: what stands before the messages."""

@@ -198,10 +198,6 @@ def row_of(
         last_step=made.step.last,
         span_start=made.span_start,
         span_end=made.span_end,
-        before_view=before.view,
-        before_total=before.total,
-        before_fixed=before.fixed,
-        before_peak=before.peak,
         asked_before=made.asked_before(before.user_step),
         children=tuple(child.id for child in made.children),
         start_ms=min(_known(_starts(made)), default=None),
@@ -213,7 +209,19 @@ def row_of(
         role=made.step.role,
         wanted=summary.wanted,
     )
-    return replace(row, tokens=summary_cost(row, shaper))
+    return replace(row_after(row, before), tokens=summary_cost(row, shaper))
+
+
+def row_after(row: SummaryRow, before: CommitSnapshot) -> SummaryRow:
+    """The row with the view just before its commit."""
+    return replace(
+        row,
+        before_view=before.view,
+        before_total=before.total,
+        before_fixed=before.fixed,
+        before_peak=before.peak,
+        before_needs=before.needs,
+    )
 
 
 def id_of(revision: int, text: str, taken: Container[str]) -> str:

@@ -18,7 +18,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from contextengine_server.compaction.commit import announce, compacted_head, place
-from contextengine_server.compaction.compaction_pass import row_of
+from contextengine_server.compaction.compaction_pass import row_after, row_of
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.model_failure import aborted, after_commit
 from contextengine_server.compaction.request import (
@@ -30,7 +30,6 @@ from contextengine_server.compaction.request import (
 )
 from contextengine_server.compaction.rewrites import Rewriting
 from contextengine_server.context.budget import ReferenceTokens
-from contextengine_server.context.eviction import EvictionHistory
 from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View
@@ -251,7 +250,7 @@ def _apart(view: View) -> View:
         anchors=dict(view.anchors),
         summaries=list(view.summaries),
         leaves=list(view.leaves),
-        evictions=EvictionHistory(list(view.evictions.front)),
+        evictions=dataclasses.replace(view.evictions, front=list(view.evictions.front)),
     )
 
 
@@ -260,17 +259,9 @@ def _rows(kept: Sequence[dict[str, object]], head: SessionHead, view: View) -> l
     before = snapshot_of(view)
     rows = []
     for number, fields in enumerate(kept, 1):
-        rows.append(
-            replace(
-                msgspec.convert(fields, SummaryRow),
-                created_revision=head.revision,
-                generation=head.generation + number,
-                before_view=before.view,
-                before_total=before.total,
-                before_fixed=before.fixed,
-                before_peak=before.peak,
-            )
-        )
+        row = row_after(msgspec.convert(fields, SummaryRow), before)
+        generation = head.generation + number
+        rows.append(replace(row, created_revision=head.revision, generation=generation))
     return rows
 
 

@@ -23,6 +23,7 @@ from contextengine_server.compaction.compaction_pass import (
     bounded,
     frame_tokens,
     id_of,
+    row_after,
 )
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.request import HELD, NOT_REMADE, REMADE, Compacted
@@ -250,14 +251,7 @@ def _row(
     )
     if shown:
         # The view changes with it, so what was evicted by now stays so.
-        before = snapshot_of(session.view)
-        row = replace(
-            row,
-            before_view=before.view,
-            before_total=before.total,
-            before_fixed=before.fixed,
-            before_peak=before.peak,
-        )
+        row = row_after(row, snapshot_of(session.view))
     return replace(row, tokens=summary_cost(row, session.encoding.shaper))
 
 

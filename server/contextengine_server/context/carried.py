@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 
 class Reign(msgspec.Struct, frozen=True):
@@ -53,6 +56,50 @@ class Pause(msgspec.Struct, frozen=True):
     """The revision that stored the message."""
 
 
+MOST_PEAKS = 64
+"""So many are kept; where there are more, the oldest is taken to have lasted until the next."""
+
+
+class Peak(msgspec.Struct, frozen=True, array_like=True):
+    """What the newest step and the newest user's message before it took of every room.
+
+    A summary that had no room once beside the newest step does not come back by itself. Whether one
+    always had room follows from the largest of these since it was committed; so only those are kept
+    that exceed the next one in something.
+    """
+
+    end: int
+    """The running token sum behind the step."""
+    step: int
+    """The tokens of the step; 0 where it is the user's message itself."""
+    asked: int
+    """The tokens of the user's message."""
+    user_step: int
+    """The step of that message; -1: there was none."""
+    at: int
+    """The step itself."""
+
+    def joined(self, later: Peaks) -> Peaks:
+        """The later ones, of which the first stands for this one too: it is nowhere less."""
+        step, asked = max(self.step, later[0].step), max(self.asked, later[0].asked)
+        return (Peak(later[0].end, step + asked, 0, -1, -1), *later[1:])
+
+
+Peaks = tuple[Peak, ...]
+
+
+def most_of(peaks: Iterable[Peak], counted: Container[int], saved: Mapping[int, int]) -> int:
+    """The most that was taken, less what other forms of the steps save. Users' messages that are
+    `counted` elsewhere, by step, take nothing."""
+    return max(
+        (
+            peak.step - saved.get(peak.at, 0) + (0 if peak.user_step in counted else peak.asked)
+            for peak in peaks
+        ),
+        default=0,
+    )
+
+
 class FoldState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What must be known of all messages before, to fold the next one: of a view, of an extension
     of it, and of a session that is stored. Lists in it are never changed in place."""
@@ -84,6 +131,9 @@ class FoldState(msgspec.Struct, frozen=True, omit_defaults=True):
     is kept free for the newest step never gives room back."""
     peak_end: int = 0
     """The running token sum behind that atom."""
+    peaks: Peaks = ()
+    """What the newest step has taken with the user's message before it, the oldest first. Of a
+    session that was stored before they were carried, what came before is not among them."""
     turns: int = 0
     """How many messages of users there were."""
     observed: int = 0
@@ -126,9 +176,9 @@ class Abandoned:
         return self.changed
 
 
-def shifted(reigns: tuple[Reign, ...], behind: int, delta: int) -> tuple[Reign, ...]:
-    """The reigns that ended behind this running sum, after sums there moved by delta."""
-    return tuple(
-        Reign(reign.step, reign.tokens, reign.end + delta) if reign.end > behind else reign
-        for reign in reigns
-    )
+Sum = TypeVar("Sum", Reign, Peak)
+
+
+def shifted(known: tuple[Sum, ...], behind: int, delta: int) -> tuple[Sum, ...]:
+    """The same where running sums behind this one moved by delta."""
+    return tuple(replace(one, end=one.end + delta) if one.end > behind else one for one in known)

@@ -9,10 +9,34 @@ budget it is one of them that reached furthest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import msgspec
+from msgspec.structs import replace
+
+Needs = Mapping[int, int]
+"""The least room, beside what leads and what is pinned, that would always have held a part of what
+stands before the newest history, and all of it that stands behind the part. A part is named by the
+first step of a summary, or by the last of a range that none covers: of a range without its own
+tokens, so that each of its steps may be held against it."""
+
+_NEEDS = msgspec.json.Decoder(dict[int, int])
+
+
+def encoded(needs: Needs) -> str:
+    """Needs as a summary's row holds them: few of them are ever looked at again."""
+    return msgspec.json.encode(needs).decode() if needs else ""
+
+
+@lru_cache(maxsize=1_024)
+def decoded(needs: str) -> Needs:
+    """Needs from a row; none where nothing is known, or what was written cannot be read."""
+    try:
+        return _NEEDS.decode(needs) if needs else {}
+    except msgspec.DecodeError:
+        return {}
 
 
 class CommitSnapshot(msgspec.Struct, frozen=True):
@@ -33,6 +57,9 @@ class CommitSnapshot(msgspec.Struct, frozen=True):
     follows from the summaries there are, and is stored nowhere."""
     user_step: int = -1
     """The step of the newest user's message; -1: there was none, or it is not known any more."""
+    needs: str = ""
+    """What each part of what stood before the newest history had needed by then (`Needs`, as
+    `encoded`)."""
 
     @property
     def reach(self) -> int:
@@ -49,8 +76,8 @@ class CommitSnapshot(msgspec.Struct, frozen=True):
         """True where the other decides at no budget."""
         return (
             self.view >= other.view
-            and self.reach >= other.reach
-            and self.end >= other.end
+            and self.total + self.fixed >= other.reach  # a message may have taken nothing besides
+            and self.total >= other.end
             and self.masked <= other.masked
         )
 
@@ -61,9 +88,16 @@ class EvictionHistory:
 
     front: list[CommitSnapshot] = field(default_factory=list)
     """The fullest first; none of them outdoes another."""
+    newest: CommitSnapshot = field(default_factory=CommitSnapshot)
+    """The view before the newest commit."""
+    created: int = 0
+    """The revision of the newest commit; 0: there was none."""
 
-    def add(self, before: CommitSnapshot) -> None:
-        """Takes in one more commit."""
+    def add(self, before: CommitSnapshot, created: int, masked: int = 0) -> None:
+        """Takes in one more commit, of this revision; `masked`: see `CommitSnapshot`."""
+        before = replace(before, masked=masked)
+        if created >= self.created:
+            self.newest, self.created = before, created
         if any(known.outdoes(before) for known in self.front):
             return
         kept = [known for known in self.front if not before.outdoes(known)]
@@ -77,11 +111,11 @@ class EvictionHistory:
             yield before
 
 
-def history_of(commits: Iterable[CommitSnapshot]) -> EvictionHistory:
-    """The commits of these that may decide."""
+def history_of(commits: Iterable[tuple[CommitSnapshot, int, int]]) -> EvictionHistory:
+    """The commits of these that may decide, each with its revision and that of the one before."""
     history = EvictionHistory()
-    for before in commits:
-        history.add(before)
+    for before, created, masked in commits:
+        history.add(before, created, masked)
     return history
 
 

@@ -13,7 +13,7 @@ from .atom import Atom
 from .carried import FoldState, Pause
 from .message import Entry
 from .observations import Observation, Pictured, Reply
-from .view import Summary
+from .view import Summary, View
 
 CHECKPOINT_EVERY = 256
 """Sequences from one checkpoint of the fold to the next, about."""
@@ -117,3 +117,18 @@ def with_steps(steps: list[int], more: set[int]) -> list[int]:
 def _among(steps: list[int], step: int) -> bool:
     at = bisect_left(steps, step)
     return at < len(steps) and steps[at] == step
+
+
+def move(view: View, change: Extension) -> None:
+    """Brings what an extension changes of earlier messages into the view."""
+    if change.moves and view.lent:
+        view.atoms, view.lent = [atom.clone() for atom in view.atoms], False
+    for step, delta in change.moves:
+        for atom in view.atoms[max(0, step + 1 - view.base) :]:
+            atom.start += delta
+    if change.shifts:
+        view.summaries = change.moved(view.summaries)
+    for at, delta in change.shifts:
+        view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
+    for step, atom in change.replaced.items():
+        view.atoms[step - view.base] = atom  # no atom before the window is reached

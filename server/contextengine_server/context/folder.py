@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 
 from msgspec.structs import replace
 
 from .atom import Atom, AtomCall
-from .carried import LEAST_PAUSE_MS, Abandoned, FoldState, Pause, Reign, shifted
-from .extension import CHECKPOINT_EVERY, EntryFacts, Extension, NeedsHistory, with_steps
+from .carried import LEAST_PAUSE_MS, MOST_PEAKS, Abandoned, FoldState, Pause, Peak, Reign, shifted
+from .extension import CHECKPOINT_EVERY, EntryFacts, Extension, NeedsHistory, move, with_steps
 from .message import Entry, Form, Role, Shaper, Traits
 from .observations import Pictured, observed, replied
 from .view import View
@@ -26,17 +27,8 @@ def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
 
 def apply(view: View, change: Extension) -> None:
     """Brings an extension into the view, after its commit."""
-    if change.moves and view.lent:
-        view.atoms, view.lent = [atom.clone() for atom in view.atoms], False
-    for step, delta in change.moves:
-        for atom in view.atoms[max(0, step + 1 - view.base) :]:
-            atom.start += delta
-    if change.shifts:
-        view.summaries = change.moved(view.summaries)
-    for at, delta in change.shifts:
-        view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
-    for step, atom in change.replaced.items():
-        view.atoms[step - view.base] = atom  # no atom before the window is reached
+    if change.moves or change.shifts or change.replaced:
+        move(view, change)
     view.atoms.extend(change.added)
     large, answers = set[int](), set[int]()
     for atom in (*change.replaced.values(), *change.added):
@@ -65,6 +57,9 @@ def apply(view: View, change: Extension) -> None:
         view.message_count += len(change.entries)
 
 
+_bounded = attrgetter("bounded")
+
+
 class Folder:
     """One run of the fold over a view that stays as it is."""
 
@@ -78,6 +73,7 @@ class Folder:
         self.user_tokens, self.reigns = carried.user_tokens, carried.reigns
         self.late_mark, self.scattered = carried.late_mark, carried.scattered
         self.step_peak, self.peak_end = carried.step_peak, carried.peak_end
+        self.peaks = carried.peaks
         self.turns, self.replies = carried.turns, carried.replies
         self.observed, self.said_ms = carried.observed, carried.said_ms
         self.abandoned = Abandoned(carried.abandoned)
@@ -94,12 +90,10 @@ class Folder:
             leading=self.leading, leading_open=self.leading_open, user_step=self.user_step,
             user_tokens=self.user_tokens, reigns=self.reigns, user_peak=self.user_peak,
             abandoned=table, late_mark=self.late_mark, scattered=self.scattered,
-            step_peak=self.step_peak, peak_end=self.peak_end, turns=self.turns,
+            step_peak=self.step_peak, peak_end=self.peak_end, peaks=self.peaks, turns=self.turns,
             observed=self.observed, said_ms=self.said_ms, replies=self.replies,
         )  # fmt: skip
         return self.out
-
-    # The atom that messages join now.
 
     def own(self) -> Atom:
         """The current atom, ours to change."""
@@ -192,8 +186,19 @@ class Folder:
                 out.pauses.append(Pause(atom.step, pause, entry.created))
         if traits.pinned:
             self.pin(atom, entry)
-        if atom.tokens >= self.step_peak and not (atom.pinned or atom.leading):
-            self.step_peak, self.peak_end = atom.tokens, atom.start + atom.tokens
+        if not (atom.pinned or atom.leading):
+            if atom.tokens >= self.step_peak:
+                self.step_peak, self.peak_end = atom.tokens, atom.start + atom.tokens
+            asked, most, peaks = self.user_tokens, 0 if atom.user else atom.tokens, self.peaks
+            large = any(map(_bounded, atom.slots))  # over a cap it is shorter, and outdoes no other
+            while peaks and (
+                (last := peaks[-1]).at == atom.step
+                or not (large or last.step > most or last.step + last.asked > most + asked)
+            ):
+                peaks = peaks[:-1]
+            self.peaks = (*peaks, Peak(out.total, most, asked, self.user_step, atom.step))
+            if len(peaks) >= MOST_PEAKS:
+                self.peaks = peaks[0].joined(self.peaks[1:])
         start = atom.start if atom.first == entry.sequence else None
         out.facts[entry.sequence] = EntryFacts(entry.sequence, atom.step, start, None)
 
@@ -207,8 +212,6 @@ class Folder:
         if entry.traits.pinned and not atom.pinned:
             atom.pinned = True
             self.out.pinned.append(atom.step)
-
-    # Messages.
 
     def add(self, entry: Entry) -> None:
         traits = entry.traits
@@ -360,6 +363,7 @@ class Folder:
         if changed.start < self.peak_end:
             self.peak_end += delta
         self.reigns = shifted(self.reigns, changed.start, delta)
+        self.peaks = shifted(self.peaks, changed.start, delta)
         self.measure(changed)
         for atom in (*self.out.added, *self.out.replaced.values()):
             if atom.step > changed.step:

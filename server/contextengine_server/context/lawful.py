@@ -23,18 +23,11 @@ import msgspec
 from msgspec.structs import replace
 
 from .carried import Reign
-from .eviction import CommitSnapshot
-from .layout import Range, lay_out, least_free
+from .eviction import CommitSnapshot, encoded
+from .layout import Range, lay_out
 from .plan import Plan
+from .settled import SCRAP, needs_of, settled, settled_room
 from .view import Summary, View
-
-USER_SHARE = 8
-"""At most this part of the room is kept free for the largest user message, beside summaries."""
-STEP_SHARE = 0.8
-"""At most this part of what is left then is kept free for the largest step."""
-SCRAP = 200
-"""Tokens of steps before the newest user message that are not worth a summary of their own: no
-eviction takes them, so that nothing stays evicted for ever."""
 
 NOTHING: Mapping[int, int] = {}
 
@@ -137,24 +130,6 @@ def newest_within(
     return min(low + bisect_left(range(low, newest), True, key=fits), newest)
 
 
-def settled_room(view: View, room: int) -> int:
-    """How much of the room what stands before the newest raw history may take: all but what law 4
-    keeps, and what is kept free for the largest user message and the largest step."""
-    rest = _beside_leading(view, room)
-    rest -= min(view.user_peak, rest // USER_SHARE)
-    return max(0, rest - min(view.fold.step_peak, int(rest * STEP_SHARE)))
-
-
-def _room_before_peak(view: View, room: int) -> int:
-    """The same for what was there before the largest step: that step may have left it less."""
-    return max(0, _beside_leading(view, room) - view.user_peak - view.fold.step_peak)
-
-
-def _beside_leading(view: View, room: int) -> int:
-    stays = (*range(view.leading), *view.pinned)
-    return max(0, room - sum(view.atom(step).tokens for step in stays if view.holds(step)))
-
-
 def fitting(
     view: View,
     room: int,
@@ -186,7 +161,7 @@ def fitting(
     reached = max(
         (_reached_before(view, room, before, saved_then) for before in commits), default=0
     )
-    ranges, summaries, taken = _settled(view, room, room - needed, reached, saved)
+    ranges, summaries, taken = settled(view, room, room - needed, reached, saved)
     begin, stays = view.raw_from, sum(view.atom(step).tokens for step in view.must_stay())
     if begin < view.steps:
         left = room - stays - taken
@@ -206,100 +181,27 @@ def fitting(
     return Fitting(ranges, summaries, f"cut at step {max(begin, ranges[-1][0] if ranges else 0)}")
 
 
-def snapshot_of(view: View, saved: int = 0) -> CommitSnapshot:
+def snapshot_of(view: View, saved: Mapping[int, int] = NOTHING) -> CommitSnapshot:
     """The view just before a summary's commit. `saved`: what other forms of messages save of it at
-    the budget that the summary is made for."""
+    the budget that the summary is made for, by step."""
     user, begin, peak = view.user_step, view.raw_from, 0
     if user >= begin or (user >= 0 and view.covering(user) is not None):
         peak = view.atom(user).tokens
     peak = max([peak, *(r.tokens - (view.total - r.end) for r in _reigns(view, begin))])
-    tokens = view.view_tokens() - saved
-    return CommitSnapshot(tokens, view.total, view.fixed_tokens(), peak, user_step=user)
+    tokens, needs = view.view_tokens() - sum(saved.values()), encoded(needs_of(view, saved))
+    return CommitSnapshot(
+        tokens, view.total, view.fixed_tokens(), peak, user_step=user, needs=needs
+    )
 
 
 def evicted_by_now(view: View, room: int, saved_then: SavedThen = _nothing) -> int:
     """The first step behind every summary that would not stay evicted in this room, were a summary
     committed now; the first of all where nothing is evicted."""
     newest = max((summary.created for summary in view.summaries), default=0)
-    then = replace(snapshot_of(view, sum(saved_then(newest).values())), masked=newest)
+    then = replace(snapshot_of(view, saved_then(newest)), masked=newest)
     if then.view <= room:
         return view.raw_from
     return view.cut_from(_reached_before(view, room, then, saved_then), view.raw_from)
-
-
-def _settled(
-    view: View, room: int, free: int, reached: int, saved: Mapping[int, int]
-) -> tuple[list[Range], list[Summary], int]:
-    """What is shown of all that stands before the newest raw history: the newest of it that fits
-    the room for it, with its tokens. `free` is what the least list leaves; `reached` the running
-    sum before which history had been evicted.
-
-    The newest summary is shown in any room that holds it: without one, nothing says what came
-    before.
-    """
-    left = min(settled_room(view, room), free)
-    before_peak = min(left, _room_before_peak(view, room))
-    steps, taken = _scraps_within(view, left // 2, saved)
-    scraps, stays = _scraps(view), set(view.must_stay())
-    summaries: list[Summary] = []
-    behind = view.summaries[-1].span_end if view.summaries else 0
-    for piece in _settled_pieces(view):
-        if isinstance(piece, Summary):
-            behind = piece.span_start
-            most = before_peak
-            if piece.before.total >= view.fold.peak_end:
-                most = left if summaries else free
-            wanted = taken + piece.tokens
-            if wanted > most:
-                break
-            if not summaries and before_peak < wanted > least_free(view, room, piece.before.total):
-                break  # it had no room once, and does not come back
-            summaries.append(piece)
-            taken += piece.tokens
-        elif piece not in stays and piece not in scraps:
-            if not view.holds(piece):
-                if behind > reached:
-                    break  # more than the room holds is in memory
-                continue
-            atom = view.atom(piece)
-            behind = atom.start
-            cost = atom.tokens - saved.get(piece, 0)
-            if atom.start < reached:
-                continue
-            if taken + cost > left:
-                break
-            steps.append(piece)
-            taken += cost
-    return [(step, step) for step in sorted(steps)], summaries[::-1], taken
-
-
-def _scraps_within(view: View, left: int, saved: Mapping[int, int]) -> tuple[list[int], int]:
-    """The newest of the scraps that fit, and their tokens."""
-    steps: list[int] = []
-    taken, stays = 0, set(view.must_stay())
-    for step in sorted(_scraps(view) - stays, reverse=True):
-        cost = view.atom(step).tokens - saved.get(step, 0)
-        if taken + cost > left:
-            break
-        steps.append(step)
-        taken += cost
-    return steps, taken
-
-
-def _scraps(view: View) -> set[int]:
-    """The steps between summaries that were never evicted for what came behind them: users'
-    messages, which were the newest when an engine summarized what was done for them, and scraps
-    beside them."""
-    found: set[int] = set()
-    asked = {s.first_step for s in view.summaries if s.origin == "engine" and s.asked_before}
-    for first, last, _ in view.uncovered():
-        steps = range(first, last + 1)
-        if last + 1 not in asked or not all(map(view.holds, steps)):
-            continue
-        users = {step for step in steps if view.atom(step).user}
-        if sum(view.atom(step).tokens for step in steps if step not in users) <= SCRAP:
-            found.update(steps)
-    return found
 
 
 def _scrap(view: View, begin: int, left: int, tail_steps: int) -> tuple[int, int]:
@@ -316,18 +218,6 @@ def _scrap(view: View, begin: int, left: int, tail_steps: int) -> tuple[int, int
         if cost <= SCRAP and sum(view.atom(step).tokens for step in free) <= left:
             return user, cost
     return view.steps, 0
-
-
-def _settled_pieces(view: View) -> Iterator[Summary | int]:
-    """Summaries, and the steps uncovered between them, the newest first."""
-    gaps = [(first, last) for first, last, _ in view.uncovered() if last < view.raw_from]
-    for summary in reversed(view.summaries):
-        while gaps and gaps[-1][0] > summary.last_step:
-            first, last = gaps.pop()
-            yield from range(last, first - 1, -1)
-        yield summary
-    for first, last in reversed(gaps):
-        yield from range(last, first - 1, -1)
 
 
 def _cut(
@@ -365,7 +255,7 @@ def _reached_before(view: View, room: int, then: CommitSnapshot, saved_then: Sav
     leading = sum(view.atom(step).tokens for step in range(view.leading))
     settled = min(max(0, then.fixed - leading), settled_room(view, room))
     free = room - leading - settled
-    free -= then.peak if then.peak <= free else free // 2  # what exceeds it is shown in half of it
+    free -= _beside(view, then, free)
     pinned = [view.atom(step) for step in view.pinned if view.holds(step)]
     reached, known = then.total - free, -1
     # What is pinned before the cut takes room, which may move the cut on: it only rises.
@@ -374,6 +264,18 @@ def _reached_before(view: View, room: int, then: CommitSnapshot, saved_then: Sav
         reached = then.total - free + sum(a.tokens for a in pinned if a.start < reached)
     saved = saved_then(then.masked)
     return _reached_in_short(view, reached, then.total - reached, saved) if saved else reached
+
+
+def _beside(view: View, then: CommitSnapshot, free: int) -> int:
+    """What a user's message took of what was free for the newest history, where the cut lay behind
+    it: nothing where that held all that had come since the message, and the message itself."""
+    if then.peak > free:
+        return free // 2  # what exceeds it is shown in half of it
+    at = bisect_left(view.users, then.total, key=lambda step: view.atom(step).start) - 1
+    asked = view.atom(view.users[at]) if at >= 0 else None
+    if asked is not None and asked.tokens == then.peak and then.total - asked.start <= free:
+        return 0
+    return then.peak
 
 
 def _reached_in_short(view: View, reached: int, room: int, saved: Mapping[int, int]) -> int:

@@ -39,25 +39,6 @@ def uncovered(view: View, behind: int = 0) -> list[Range]:
     return [(first, last) for first, last, _ in view.uncovered(behind)]
 
 
-def least_free(view: View, room: int, since: int) -> int:
-    """The least that lists had left of a room beside what no law lets go (what law 4 keeps, and the
-    newest step), after each step from a running sum on; of no more history than the room holds, so
-    that every window knows the same."""
-    behind = max(view.cut_from(since, view.base), view.cut_from(view.total - room, 0))
-    fixed = sum(view.atom(step).tokens for step in view.must_stay() if step < behind)
-    free, user = room, 0
-    for step in range(behind, view.steps):
-        atom, newest = view.atom(step), 0
-        if atom.pinned or atom.leading:
-            fixed += atom.tokens
-        elif atom.user:
-            user = atom.tokens
-        else:
-            newest = atom.tokens
-        free = min(free, room - fixed - user - newest)
-    return free
-
-
 def everything(view: View) -> tuple[Segment, ...]:
     """The whole view: summaries in place of what they cover."""
     if not view.summaries:

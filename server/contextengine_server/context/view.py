@@ -248,7 +248,7 @@ class View:
         if summary.depth == 0:
             self.leaves.append(summary.leaf)
         self.covered.append(summary.reach)
-        self.evictions.add(replace(summary.before, masked=max(earlier, default=0)))
+        self.evictions.add(summary.before, summary.created, max(earlier, default=0))
 
     def must_stay(self) -> list[int]:
         """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user

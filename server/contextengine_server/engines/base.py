@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
@@ -64,9 +64,9 @@ class BaseEngine(ABC, Generic[O]):
     def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         """See `Engine.plan`."""
 
-    def saved(self, view: View, available: int) -> int:
+    def saved(self, view: View, available: int) -> Mapping[int, int]:
         """None: it shows everything as it came."""
-        return 0
+        return {}
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """Never."""

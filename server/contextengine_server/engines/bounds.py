@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import cell as on_grid
+from contextengine_server.context.budget import cut_to, level
 from contextengine_server.context.epoch import digest
 from contextengine_server.context.message import MIN_CAP_CHARS, Slot
-from contextengine_server.context.shares import cut_to, level
 from contextengine_server.context.view import View
 
 from .masks import REASON as STALE

@@ -7,7 +7,7 @@ An engine answers a plan; the laws check it; the session does the rest. Third pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Annotated, Literal, Protocol, cast
 
@@ -204,9 +204,9 @@ class Engine(Protocol):
         said of what is left out) are not for items. Forms and the like should follow the budget's
         cell (`context.budget.cell`), which is steady when a budget changes a little."""
 
-    def saved(self, view: View, available: ReferenceTokens) -> int:
+    def saved(self, view: View, available: ReferenceTokens) -> Mapping[int, int]:
         """The tokens that other forms of messages than the ones they came in save of a view at a
-        budget, as far as the window holds it; those that its plans show."""
+        budget, by step, as far as the window holds it; those that its plans show."""
 
     def due(self, view: View, available: ReferenceTokens, measured: ReferenceTokens | None) -> bool:
         """True where a compaction should be queued."""

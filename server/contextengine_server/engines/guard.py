@@ -72,7 +72,7 @@ class GuardedEngine:
         self.reach = _remembered(guarded(self.id, engine.reach, int, type(None)))
         self.addition = guarded(self.id, engine.addition, str)
         self.plan = guarded(self.id, engine.plan, Plan)
-        self.saved = guarded(self.id, engine.saved, int)
+        self.saved = guarded(self.id, engine.saved, dict)
         self.due = guarded(self.id, engine.due, bool)
         self.limit = guarded(self.id, engine.limit, int)
         told = facts_of(engine)

@@ -14,8 +14,8 @@ from bisect import bisect_left
 from sys import maxsize
 
 from contextengine_server.context.atom import Atom
-from contextengine_server.context.lawful import SCRAP
 from contextengine_server.context.message import Slot
+from contextengine_server.context.settled import SCRAP
 from contextengine_server.context.view import View
 
 REASON = "a later result says the same anew"

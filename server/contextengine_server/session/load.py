@@ -145,7 +145,7 @@ def place_summaries(view: View, live: list[Summary], state: SessionState) -> Non
     view.leaves += [(first, last, created, gone) for first, last, created, gone in state.undone]
     commits = sorted({0, *(summary.created for summary in live)})
     view.evictions = history_of(
-        replace(summary.before, masked=commits[bisect_left(commits, summary.created) - 1])
+        (summary.before, summary.created, commits[bisect_left(commits, summary.created) - 1])
         for summary in live
     )
 

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.carried import FoldState
 from contextengine_server.context.fold import NeedsHistory, seal
-from contextengine_server.context.lawful import SCRAP
 from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.settled import SCRAP
 from contextengine_server.context.view import View
 from contextengine_server.context.work import Work, at_once, batches
 from contextengine_server.slices import in_slices, let_go

@@ -135,6 +135,9 @@ class SummaryRow(msgspec.Struct, frozen=True):
     """The tokens of the summaries and leading messages shown just before the commit."""
     before_peak: int = 0
     """The tokens of the largest user message just before the commit."""
+    before_needs: str = ""
+    """What each part of what stood before the newest history had needed by then, as JSON
+    (`context.eviction.Needs`); empty: nothing is known of it."""
     asked_before: bool = False
     """True where the newest user's message stood before all that it covers, at the commit of it or,
     where it is made of others, of the first of these."""

@@ -52,7 +52,7 @@ def migrate(words: str, store: object) -> tuple[int, str, str]:
 def test_a_plan_says_each_step_and_changes_nothing(old: Path) -> None:
     status, said, _ = migrate("plan", old)
     assert status == 0
-    assert said.startswith(f"-- {old} has schema 0001, this version wants {SQLITE_HEAD}: 15 steps")
+    assert said.startswith(f"-- {old} has schema 0001, this version wants {SQLITE_HEAD}: 16 steps")
     assert "-- 0015: The names of commits." in said
     assert "CREATE TABLE spawns" in said
     assert old.read_bytes() == V1.read_bytes()
@@ -72,9 +72,9 @@ def test_the_sql_of_a_plan_makes_the_tables(old: Path, tmp_path: Path) -> None:
 def test_apply_and_verify(old: Path) -> None:
     status, _, said = migrate("verify", old)
     assert status == 1
-    assert "15 steps: contextengine migrate apply" in said
+    assert "16 steps: contextengine migrate apply" in said
     status, said, _ = migrate("apply", old)
-    assert (status, said) == (0, f"{old} has schema {SQLITE_HEAD}: 15 steps from 0001\n")
+    assert (status, said) == (0, f"{old} has schema {SQLITE_HEAD}: 16 steps from 0001\n")
     assert migrate("verify", old)[0] == 0
     status, said, _ = migrate("apply", old)
     assert (status, said) == (0, f"{old} has schema {SQLITE_HEAD}, which this version wants\n")

@@ -7,10 +7,10 @@ from contextengine_server.context.lawful import (
     least,
     newest_within,
     plan_of,
-    settled_room,
     snapshot_of,
 )
 from contextengine_server.context.plan import Keep
+from contextengine_server.context.settled import settled_room
 from contextengine_server.context.view import View
 from contextengine_server.testing.engine.trial import Trial, trial_of
 from tests.unit.engines.test_dag_compaction import said
@@ -141,7 +141,7 @@ def test_a_snapshot_says_what_the_view_was() -> None:
     assert (made.view, made.total) == (one.view.total, one.view.total)
     assert made.fixed == tokens(one.view)[0]
     assert made.peak == tokens(one.view)[5]
-    assert snapshot_of(one.view, 30).view == made.view - 30
+    assert snapshot_of(one.view, {5: 30}).view == made.view - 30
 
 
 def after_a_summary(*scrap: int) -> View:

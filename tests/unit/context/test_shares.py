@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from contextengine_server.context.budget import LEAST_CHARS, cut_to, level
 from contextengine_server.context.message import Form, Slot
-from contextengine_server.context.shares import LEAST_CHARS, cut_to, level
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contextengine_server.context.lawful import settled_room
+from contextengine_server.context.settled import settled_room
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.dag import DagEngine, DagOptions

@@ -145,7 +145,7 @@ def _judged(
     engine: Engine, view: View, available: ReferenceTokens, more: ReferenceTokens
 ) -> tuple[int, int, bool]:
     """The view's tokens as it is shown, above how many a compaction is due, and whether one is."""
-    tokens = view.view_tokens() - engine.saved(view, available) + more
+    tokens = view.view_tokens() - sum(engine.saved(view, available).values()) + more
     due = engine.due(view, available, with_uncounted(view, more))
     return tokens, engine.limit(view, available), due
 

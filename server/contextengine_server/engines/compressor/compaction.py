@@ -13,8 +13,9 @@ from functools import cached_property
 
 import msgspec
 
-from contextengine_server.context.lawful import SCRAP, least
+from contextengine_server.context.lawful import least
 from contextengine_server.context.layout import uncovered
+from contextengine_server.context.settled import SCRAP
 from contextengine_server.context.view import Summary, View
 
 from ..base import LEFT_OUT_TOKENS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -56,9 +56,9 @@ class CompressorEngine(BaseEngine[CompressorOptions]):
         """See `compressor.plan`."""
         return plan(view, budget, reserved, self.options)
 
-    def saved(self, view: View, available: int) -> int:
+    def saved(self, view: View, available: int) -> Mapping[int, int]:
         """See `compressor.forms`."""
-        return sum(forms_now(view, available, self.options).saved.values())
+        return forms_now(view, available, self.options).saved
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """See `compressor.compaction`."""

@@ -8,8 +8,9 @@ from functools import partial
 
 import msgspec
 
-from contextengine_server.context.lawful import SCRAP, evicted_by_now, fitting, least, settled_room
+from contextengine_server.context.lawful import evicted_by_now, fitting, least
 from contextengine_server.context.layout import uncovered
+from contextengine_server.context.settled import SCRAP, settled_room
 from contextengine_server.context.view import View
 
 from ..base import ADDITION_TOKENS, LEFT_OUT_TOKENS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Declared, Keep, Plan
@@ -49,9 +49,9 @@ class DagEngine(BaseEngine[DagOptions]):
             return Plan((Keep(0, view.base + len(view.atoms) - 1),))
         return plan(view, budget, reserved, self.options.fresh_tail_turns)
 
-    def saved(self, view: View, available: int) -> int:
+    def saved(self, view: View, available: int) -> Mapping[int, int]:
         """See `dag.sizes`."""
-        return sum(saved_of(view, available, self.options).values())
+        return saved_of(view, available, self.options)
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """See `dag.compaction`."""

@@ -8,7 +8,7 @@ and nothing is lost by it where it is written from the messages again and not fr
 
 from __future__ import annotations
 
-from contextengine_server.context.lawful import settled_room
+from contextengine_server.context.settled import settled_room
 from contextengine_server.context.view import Summary, View
 
 from ..contract import CompactionGoal

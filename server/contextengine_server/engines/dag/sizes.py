@@ -15,8 +15,8 @@ import msgspec
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import cell
-from contextengine_server.context.lawful import USER_SHARE, settled_room
 from contextengine_server.context.message import Entry
+from contextengine_server.context.settled import USER_SHARE, settled_room
 from contextengine_server.context.view import View
 
 from ..bounds import bounds_of, short_forms

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from contextengine_server.context.lawful import SCRAP, least, newest_within, settled_room
+from contextengine_server.context.lawful import least, newest_within
+from contextengine_server.context.settled import SCRAP, settled_room
 from contextengine_server.context.view import View
 
 from ..base import ADDITION_TOKENS, LEFT_OUT_TOKENS

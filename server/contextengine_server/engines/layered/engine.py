@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Declared, Plan
@@ -43,9 +43,9 @@ class LayeredEngine(BaseEngine[LayeredOptions]):
         """See `layered.plan`."""
         return plan(view, budget, reserved)
 
-    def saved(self, view: View, available: int) -> int:
+    def saved(self, view: View, available: int) -> Mapping[int, int]:
         """See `layered.forms`."""
-        return sum(forms_of_view(view, available).saved.values())
+        return forms_of_view(view, available).saved
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """See `layered.compaction`."""

@@ -3,9 +3,8 @@ Both follow from the message and the budget's cell alone, so a form never comes 
 
 from __future__ import annotations
 
-from contextengine_server.context.budget import cell
+from contextengine_server.context.budget import cell, cut_to
 from contextengine_server.context.message import Slot
-from contextengine_server.context.shares import cut_to
 from contextengine_server.context.view import View
 
 from ..bounds import Bounds, bounds_of

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from contextengine_server.context.lawful import SCRAP, evicted_by_now, least, newest_within
+from contextengine_server.context.lawful import evicted_by_now, least, newest_within
 from contextengine_server.context.layout import uncovered
+from contextengine_server.context.settled import SCRAP
 from contextengine_server.context.view import Summary, View
 
 from ..base import ADDITION_TOKENS, LEFT_OUT_TOKENS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -49,9 +49,9 @@ class PipelineEngine(BaseEngine[PipelineOptions]):
         """See `pipeline.plan`."""
         return plan(view, budget, reserved, self.options)
 
-    def saved(self, view: View, available: int) -> int:
+    def saved(self, view: View, available: int) -> Mapping[int, int]:
         """See `pipeline.forms`."""
-        return sum(Shaping(view, available, self.options).now().saved.values())
+        return Shaping(view, available, self.options).now().saved
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """See `pipeline.compaction`."""

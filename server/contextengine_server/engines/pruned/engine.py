@@ -7,7 +7,7 @@ what it saves is saved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 from pydantic import BaseModel
@@ -90,7 +90,7 @@ class PrunedEngine:
             short = replace(short, over=False)
         return short
 
-    def saved(self, view: View, available: ReferenceTokens) -> int:
+    def saved(self, view: View, available: ReferenceTokens) -> Mapping[int, int]:
         """What the engine's own forms save: of what it evicts and summarizes nothing else tells."""
         return self._engine.saved(view, available)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from contextengine_server.context.epoch import digest
-from contextengine_server.context.lawful import SCRAP
 from contextengine_server.context.layout import reshaped
 from contextengine_server.context.message import Gone, Replacement, Role, Slot
 from contextengine_server.context.observations import Observation, Pictured
 from contextengine_server.context.plan import Keep, Plan, Reshaped, Segment, Summarized
+from contextengine_server.context.settled import SCRAP
 from contextengine_server.context.view import View
 
 from .moments import Pruned, first_step, prunable

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import structs
 
 from contextengine_server.context.carried import Pause
-from contextengine_server.context.lawful import SCRAP
 from contextengine_server.context.message import Role
 from contextengine_server.context.observations import Observation
+from contextengine_server.context.settled import SCRAP
 from contextengine_server.context.view import View
 
 from .rules import PruningRules

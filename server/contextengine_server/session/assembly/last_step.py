@@ -14,10 +14,10 @@ import msgspec
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import cell as on_grid
+from contextengine_server.context.budget import cut_to, level
 from contextengine_server.context.epoch import digest
 from contextengine_server.context.message import Entry, Form, Shaper, Slot
 from contextengine_server.context.plan import Plan, Summarized, shown_at
-from contextengine_server.context.shares import cut_to, level
 from contextengine_server.context.view import View
 from contextengine_server.engines.bounds import forms_of
 from contextengine_server.session.assembly.pasted import in_place

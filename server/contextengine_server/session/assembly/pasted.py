@@ -15,9 +15,9 @@ from functools import partial
 from msgspec import structs
 
 from contextengine_server.context.atom import Atom
+from contextengine_server.context.budget import cut_to
 from contextengine_server.context.carried import shifted
 from contextengine_server.context.message import Form, Shaper, Slot
-from contextengine_server.context.shares import cut_to
 from contextengine_server.context.view import View
 
 SHARE = 2
@@ -90,7 +90,11 @@ def in_place(view: View, atom: Atom, shown: Mapping[int, Slot]) -> View:
         summary.shifted(delta) if summary.first_step > atom.step else summary
         for summary in view.summaries
     ]
-    fold = structs.replace(view.fold, reigns=shifted(view.fold.reigns, atom.start, delta))
+    fold = structs.replace(
+        view.fold,
+        reigns=shifted(view.fold.reigns, atom.start, delta),
+        peaks=shifted(view.fold.peaks, atom.start, delta),
+    )
     total = view.total + delta
     return replace(view, atoms=atoms, anchors=anchors, summaries=summaries, total=total, fold=fold)
 

@@ -107,6 +107,7 @@ summaries = sa.Table(
     number("before_total"),
     number("before_fixed"),
     number("before_peak"),
+    text("before_needs"),
     flag("asked_before"),
     number("retired_revision"),
     text("children"),

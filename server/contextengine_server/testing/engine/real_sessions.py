@@ -19,8 +19,9 @@ REAL_SHAPER = WireShaper(count)
 
 
 def rows_of(messages: Iterable[pb.Message]) -> list[ViewRow]:
-    """The messages as a session stores them, one after the other."""
-    return [ViewRow(number, message, 2 * number) for number, message in enumerate(messages, 1)]
+    """The messages as a session stores them, one after the other; revisions between them are left
+    for commits."""
+    return [ViewRow(number, message, 100 * number) for number, message in enumerate(messages, 1)]
 
 
 def real_sessions(file: Path) -> Iterator[list[ViewRow]]:

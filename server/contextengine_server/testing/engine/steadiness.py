@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine_server.context.budget import ReferenceTokens, cell
-from contextengine_server.context.lawful import SCRAP
 from contextengine_server.context.laws.prefix import is_prefix
 from contextengine_server.context.plan import Plan, Summarized
+from contextengine_server.context.settled import SCRAP
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.assembly.epoch import epoch_of

@@ -65,7 +65,8 @@ class Trial:
     ) -> None:
         """A summary over the steps first to last is committed, in place of others. `before`: the
         view then, where messages are shown in other forms."""
-        created = self.rows[-1].created + 1
+        newest = max((one.created for one in self.view.covered), default=0)
+        created = max(self.rows[-1].created, newest) + 1
         below = [s for s in self.view.summaries if s.id in replaces]
         made, covering = summary(
             self.view,

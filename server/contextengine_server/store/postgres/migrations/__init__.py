@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from alembic.config import Config
 
-REVISIONS = ("p0001", "p0002", "p0003")
+REVISIONS = ("p0001", "p0002", "p0003", "p0004")
 """Every schema revision that this program knows, oldest first. The last is the present one."""
 
 HEAD = REVISIONS[-1]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from contextengine_server.store.schemas import SchemaStep
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 17))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 18))
 """Every schema revision that this program knows, oldest first. The last is the present one."""
 
 HEAD = REVISIONS[-1]
