@@ -332,6 +332,8 @@ class AssembleWriter(msgspec.Struct, frozen=True):
             if span.sampled:
                 outcome = assemble_pb2.AssembleResponse.Outcome.Name(assembly.outcome)
                 span.set("contextengine.outcome", outcome)
+                length = len(written.fields) + sum(map(len, assembly.joined.after(written.known)))
+                span.set("contextengine.reply.bytes", length)
                 span.set("contextengine.reply.items", assembly.joined.total)
                 span.set("contextengine.reply.tokens", assembly.tokens)
                 span.set("contextengine.reply.reused_tokens", written.known_tokens)

@@ -1,9 +1,9 @@
 """What is shown of all that stands before the newest raw history: summaries, and what lies
 uncovered between them.
 
-It has room of its own, in which the newest stands longest, and which depends on nothing that
-shrinks again. What does not fit into that is shown as well where it has always had room: what the
-newest step once took away from it stays away until it is summarized anew.
+Each part of it is shown where it has always had room. How much it has needed so far follows from
+what has stood behind it, and from the newest steps and users' messages that there were: since the
+newest commit these are known one by one (`Peak`), and what was needed by then is stored with it.
 """
 
 from __future__ import annotations

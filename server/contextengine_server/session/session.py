@@ -30,9 +30,10 @@ from .state import SessionState
 SESSION_OVERHEAD = 4_096
 """Bytes of a session in memory besides its messages, about: 1,900 that Python's allocator sees, and
 what gRPC, the head in the cache of heads and fragmentation add."""
-ENTRY_OVERHEAD = 1_500
+ENTRY_OVERHEAD = 1_400
 """Bytes of a message in memory besides its encoded forms, about: 1,370 that Python's allocator
-sees, and 160 more in each list that is joined (tests/integration/load/test_sizes.py)."""
+sees, 160 more in each list that is joined, and less where messages are late results, of which many
+stand in one step (tests/integration/load/test_sizes.py)."""
 
 REASONING_OPTIONAL = frozenset({"anthropic", "openai", "google"})
 """Providers that accept an assistant message without its reasoning, outside the open tool loop."""

@@ -217,7 +217,7 @@ async def test_a_summary_of_nothing_leaves_the_view(house: House) -> None:
     row = (
         "INSERT INTO summaries SELECT tenant, agent, session, 'lonely', 0, 9001, 9009, 9, 900, 40,"
         " 'of nothing', created_revision, 9000, 9008, 90000, 90900, 0, 0, 0, 0, 0, '[]', NULL,"
-        " NULL, 'extractive', 0, generation, 'engine', '', '', '', 0, role"
+        " NULL, 'extractive', 0, generation, 'engine', '', '', '', 0, role, ''"
         f" FROM summaries {EVERYONE} LIMIT 1"
     )
     await damaged(house, row)

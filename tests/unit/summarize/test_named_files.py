@@ -18,7 +18,7 @@ LARGE = "\n".join(f"export const lock{n} = shut({n * 41}, 'bolt');" for n in ran
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("read docs/theme.md in full, then theme.ts.", ["theme.md", "theme.ts"]),
+        ("read docs/theme.rst in full, then theme.ts.", ["theme.rst", "theme.ts"]),
         ("@src/a_b.py:12 and `Main.java`", ["a_b.py", "main.java"]),
         ("then oauth-selector or any other", ["oauth-selector"]),
         ("It costs 3.14 or so. Fine? and/or: go on", []),

@@ -98,8 +98,6 @@ class Assemble(msgspec.Struct, frozen=True):
             reply = await aside(partial(_joined, pieces))
         else:
             reply = b"".join((written.fields, *joined.after(known), *why))
-        if call.trace.sampled:
-            call.trace.set("contextengine.reply.bytes", len(reply))
         if writer.projects:
             reply = await writer.beside(reply, assembly)
         owed = True
