@@ -129,8 +129,6 @@ class FoldState(msgspec.Struct, frozen=True, omit_defaults=True):
     step_peak: int = 0
     """The tokens of the largest atom that no law keeps whatever follows; only rises, so that what
     is kept free for the newest step never gives room back."""
-    peak_end: int = 0
-    """The running token sum behind that atom."""
     peaks: Peaks = ()
     """What the newest step has taken with the user's message before it, the oldest first. Of a
     session that was stored before they were carried, what came before is not among them."""

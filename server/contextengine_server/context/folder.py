@@ -72,7 +72,7 @@ class Folder:
         self.user_step, self.user_peak = carried.user_step, carried.user_peak
         self.user_tokens, self.reigns = carried.user_tokens, carried.reigns
         self.late_mark, self.scattered = carried.late_mark, carried.scattered
-        self.step_peak, self.peak_end = carried.step_peak, carried.peak_end
+        self.step_peak = carried.step_peak
         self.peaks = carried.peaks
         self.turns, self.replies = carried.turns, carried.replies
         self.observed, self.said_ms = carried.observed, carried.said_ms
@@ -90,7 +90,7 @@ class Folder:
             leading=self.leading, leading_open=self.leading_open, user_step=self.user_step,
             user_tokens=self.user_tokens, reigns=self.reigns, user_peak=self.user_peak,
             abandoned=table, late_mark=self.late_mark, scattered=self.scattered,
-            step_peak=self.step_peak, peak_end=self.peak_end, peaks=self.peaks, turns=self.turns,
+            step_peak=self.step_peak, peaks=self.peaks, turns=self.turns,
             observed=self.observed, said_ms=self.said_ms, replies=self.replies,
         )  # fmt: skip
         return self.out
@@ -187,8 +187,7 @@ class Folder:
         if traits.pinned:
             self.pin(atom, entry)
         if not (atom.pinned or atom.leading):
-            if atom.tokens >= self.step_peak:
-                self.step_peak, self.peak_end = atom.tokens, atom.start + atom.tokens
+            self.step_peak = max(self.step_peak, atom.tokens)
             asked, most, peaks = self.user_tokens, 0 if atom.user else atom.tokens, self.peaks
             large = any(map(_bounded, atom.slots))  # over a cap it is shorter, and outdoes no other
             while peaks and (
@@ -204,8 +203,8 @@ class Folder:
 
     def measure(self, atom: Atom) -> None:
         """Takes note of how large a step has become by what is not a message of its own."""
-        if atom.tokens >= self.step_peak and not (atom.pinned or atom.leading):
-            self.step_peak, self.peak_end = atom.tokens, atom.end
+        if not (atom.pinned or atom.leading):
+            self.step_peak = max(self.step_peak, atom.tokens)
 
     def pin(self, atom: Atom, entry: Entry) -> None:
         """A pinned message keeps its whole atom."""
@@ -360,8 +359,6 @@ class Folder:
         # From none that stands behind it can it be found again.
         points = self.out.checkpoints
         self.out.checkpoints = [one for one in points if one.sequence <= changed.first]
-        if changed.start < self.peak_end:
-            self.peak_end += delta
         self.reigns = shifted(self.reigns, changed.start, delta)
         self.peaks = shifted(self.peaks, changed.start, delta)
         self.measure(changed)
