@@ -146,6 +146,29 @@ async def test_a_summary_that_is_not_shown(shared: House, session: t.SessionRef)
     assert await cause(shared, session, first, budget=budget(700)) in ("", "COMPACTED")
 
 
+async def test_a_summary_that_gives_way_is_a_cut(shared: House, session: t.SessionRef) -> None:
+    """Whatever was compacted stays compacted: that less of it is shown is another cause."""
+    await store(shared, session, talk(60, 100))
+    await shared.client.compact(session, force=True, budget=budget(5_000))
+    await settled(shared, session)
+    names = [f"c{at}" for at in range(40)]
+    async with held_back(shared, session):
+        first = await ask(shared, session, ingest=[calls("a", *names)], budget=budget(2_500))
+        shown = now = summaries_of(first)
+        found = list[str]()
+        for at in names[:-1]:  # a step that waits for results is shown as it is
+            if now == shown:
+                late = [result(f"r{at}", at, 40)]
+                found.append(await cause(shared, session, first, ingest=late, budget=budget(2_500)))
+                now = summaries_of(await ask(shared, session, budget=budget(2_500)))
+        assert set(now) < set(shown)
+        assert found[-1] == "CUT"
+
+
+def summaries_of(reply: t.AssembleResponse) -> list[str]:
+    return [item.origin.summary_id for item in reply.items if item.origin.summary_id]
+
+
 async def test_compacted(shared: House, session: t.SessionRef) -> None:
     first = await ask(shared, session, ingest=talk(30, 100), budget=WIDE)
     assert (await shared.client.compact(session, force=True, budget=budget(1_500))).summaries

@@ -58,8 +58,8 @@ class LegacyEngine(BaseEngine[LegacyOptions]):
         return Plan(everything(view), over=view.view_tokens() > budget - reserved)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
-        """One summary over all but the newest part, in place of every summary before. Where that is
-        done and the view does not fit yet, over more of the newest part, down to the last step."""
+        """One summary over all but the newest part, in place of every summary before. The newest
+        part is as small as the room makes it, down to the last step."""
         used = max(view.view_tokens(), goal.measured or 0)
         if not goal.force and used <= goal.available:
             return NothingToDo("already under target")
@@ -67,14 +67,10 @@ class LegacyEngine(BaseEngine[LegacyOptions]):
             return NothingToDo("nothing to compact")
         fixed = sum(view.atom(step).tokens for step in view.must_stay())
         room = goal.room - fixed - (used - view.view_tokens())
+        # Where it is over, so little is kept that what is folded gains more than the floor.
         kept = min(self.options.keep_recent_tokens, goal.available // 2, room - goal.floor)
-        answer: CompactionStep | NothingToDo = NothingToDo("nothing to compact")
-        for limit in (kept, min(kept, room - self.options.summary_max_tokens), 0):
-            last = newest_within(view, max(0, limit), view.raw_from) - 1
-            answer = self._step(view, goal, last, used)
-            if isinstance(answer, CompactionStep) or used <= goal.room:
-                break
-        return answer
+        last = newest_within(view, max(0, kept), view.raw_from) - 1
+        return self._step(view, goal, last, used)
 
     def _step(
         self, view: View, goal: CompactionGoal, last: int, used: int
