@@ -117,7 +117,7 @@ async def search_agent(
         place = _place_in(query.page, digest, head)
         revision = place.revision
     else:
-        revision, last = await searchable(archive, head)
+        revision, last, _ = await searchable(archive, head)
         place = _Place(head.revision, last)
     lineage = await lineage_of(
         archive.store,
@@ -177,7 +177,7 @@ async def _begun(
     first = place.after is None
     states = [_State(_name(head), place.revision, place.last)] if first else []
     for one in others:
-        _, last = await searchable(archive, one)
+        _, last, _ = await searchable(archive, one)
         states.append(_State(_name(one), one.revision, last))
     # Behind the newest there is, so that those which are made meanwhile are not among them.
     after = place.after or (max([0, *(one.created_ms + 1 for one in heads)]), "")

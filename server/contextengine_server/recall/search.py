@@ -8,6 +8,8 @@ pages, and rows that come meanwhile do not move the others.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 from msgspec.structs import replace
 
@@ -49,7 +51,7 @@ async def search(archive: Archive, head: SessionHead, query: Query) -> Page:
     """What a session recalls of a query. Raises InvalidField for a page that is not the query's, or
     a pattern that is none."""
     digest = digest_of(*head.scope, head.incarnation, asked(query))
-    revision, last = await searchable(archive, head)
+    revision, last, summarized = await searchable(archive, head)
     place = _Place(head.revision, last)
     if query.page:
         place = _Place(*numbers_in(query.page, digest, 5))
@@ -80,7 +82,9 @@ async def search(archive: Archive, head: SessionHead, query: Query) -> Page:
             )
         else:
             messages = await messages_by_words(archive, spans, terms, query, place.messages)
-    chosen = await summaries_asked(archive, lineage, query)
+    # Most sessions have none, and stand on nobody who may have some.
+    some = summarized or len(lineage.links) > 1
+    chosen = await summaries_asked(archive, lineage, query) if some else []
     if chosen and pattern is not None:
         summaries = await scanned_summaries(chosen, pattern, place.summaries)
     elif chosen:
@@ -88,13 +92,26 @@ async def search(archive: Archive, head: SessionHead, query: Query) -> Page:
     return await _page(archive, digest, query.limit, place, messages, summaries, revision)
 
 
-async def searchable(archive: Archive, head: SessionHead) -> tuple[int, int]:
-    """How far a session's search comes now: (revision, sequence). The index may be behind."""
+class Searchable(NamedTuple):
+    """How far a session's search comes now: the index may be behind."""
+
+    revision: int
+    last: int
+    """The newest sequence."""
+    summarized: bool = True
+    """False where the session is known to have no summary of its own, retired ones included."""
+
+
+async def searchable(archive: Archive, head: SessionHead) -> Searchable:
+    """How far a session's search comes now."""
     index, progress = archive.store.index, await archive.store.index.progress(head.scope)
-    if not index.available or progress is None or progress.done:
-        return head.revision, head.last_sequence
+    if progress is None:
+        return Searchable(head.revision, head.last_sequence)
+    summarized = progress.summaries > 0 or not progress.last_sequence  # then they may be away
+    if not index.available or progress.done:
+        return Searchable(head.revision, head.last_sequence, summarized)
     last = min(head.last_sequence, max(progress.cursor.sequence, head.parent_sequence))
-    return min(head.revision, progress.cursor.revision), last
+    return Searchable(min(head.revision, progress.cursor.revision), last, summarized)
 
 
 async def indexed(archive: Archive, head: SessionHead, revision: int) -> None:

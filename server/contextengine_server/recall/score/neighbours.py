@@ -10,7 +10,6 @@ The weights are fixed and modest: ones fitted to one kind of conversation harm a
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from itertools import islice
 from types import MappingProxyType
 
 import msgspec
@@ -89,7 +88,7 @@ def _nearby(own: Mapping[int, float]) -> dict[int, float]:
     places = sorted(own)
     for at, place in enumerate(places):
         end = place + NEAR
-        for other in islice(places, at + 1, at + 1 + NEAR):
+        for other in places[at + 1 : at + 1 + NEAR]:
             if other > end:
                 break
             if other > place + 2:

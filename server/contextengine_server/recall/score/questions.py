@@ -9,7 +9,7 @@ message holds what is sought.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from contextengine_server.store.search import Match
 
@@ -17,7 +17,9 @@ from .rank import Sought
 
 LONG = 100
 """A question of more characters tells as much as it asks, and counts like all else."""
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_END = re.compile(r"[.!?]\s+|[。！？]|\n+")
+"""Where a sentence ends. It begins with what ends it, and not with what stands before that, so that
+a text is gone through as fast as it is read."""
 _ASKS = ("?", "？")
 
 
@@ -39,11 +41,18 @@ def _share(text: str, roots: Mapping[str, float]) -> float:
     there = [root for root in roots if root in folded]
     asked: list[str] = []
     told: list[str] = []
-    for sentence in _SENTENCE.split(folded) if there else ():
-        row = sentence.rstrip()
+    for row in _sentences(folded) if there else ():
         (asked if row.endswith(_ASKS) and len(row) <= LONG else told).append(row)
     if not asked:
         return 0.0
     rest = "\n".join(told)
     only = sum(roots[root] for root in there if root not in rest)
     return only / sum(roots[root] for root in there)
+
+
+def _sentences(text: str) -> Iterator[str]:
+    start = 0
+    for end in _END.finditer(text):
+        yield text[start : end.end()].rstrip()
+        start = end.end()
+    yield text[start:].rstrip()

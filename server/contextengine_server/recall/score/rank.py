@@ -73,11 +73,14 @@ def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[floa
         best[one.term.text] = max(best.get(one.term.text, 0.0), one.worth * (_K1 + 1))
     whole = sum(best.values())
     looks = [_look(bit, one) for bit, one in enumerate(lanes)]
+    of_bits: dict[int, list[_Look]] = {}  # few: most texts match the same lanes as others do
     speakers = {one.term.text.lower() for one in lanes}
     scored = []
     for match in matches:
-        folded = match.text.lower()
-        score = _score(match.lanes, folded, looks, len(match.text) / average)
+        folded, bits = match.text.lower(), match.lanes
+        if bits not in of_bits:
+            of_bits[bits] = [look for look in looks if look.bit & bits]
+        score = _score(folded, of_bits[bits], len(match.text) / average)
         name, colon, _ = folded[:_SPEAKER].partition(": ")
         if colon and not speakers.isdisjoint(name.split()):
             score *= 1 + _SPOKEN
@@ -111,15 +114,16 @@ def _look(bit: int, one: Sought) -> _Look:
     return _Look(1 << bit, one.term.text, root, whole, 1, one.worth)
 
 
-def _score(lanes: int, folded: str, looks: Sequence[_Look], length: float) -> float:
+def _score(folded: str, looks: Sequence[_Look], length: float) -> float:
     values: dict[str, float] = {}
     damped = _K1 * (1 - _B + _B * length)
-    for bit, term, sought, whole, least, worth in looks:
-        if lanes & bit:
-            times = folded.count(sought) if whole is None else len(whole.findall(folded))
-            times = max(least, times)
-            value = worth * times * (_K1 + 1) / (times + damped)
-            values[term] = max(values.get(term, 0.0), value)
+    for _, term, sought, whole, least, worth in looks:
+        times = folded.count(sought) if whole is None else len(whole.findall(folded))
+        if times < least:
+            times = least
+        value = worth * times * (_K1 + 1) / (times + damped)
+        if value > values.get(term, 0.0):
+            values[term] = value
     return sum(values.values())
 
 

@@ -34,6 +34,8 @@ from .expressions import grams, phrase
 from .passages import PART_BITS, number_of, passage_id
 from .reads import snapshot
 
+_Ranges = Sequence[tuple[SearchSpan, dict[str, Any]]]
+
 _ORDER = itemgetter(0, 1)
 _SCOPE = "tenant = :tenant AND agent = :agent AND session = :session"
 _RANGE = "BETWEEN :low AND :high"
@@ -59,43 +61,40 @@ def look(
     db: sqlite3.Connection, spans: Sequence[SearchSpan], asking: Asking, limit: int
 ) -> list[Match]:
     with snapshot(db):
+        ranges = _ranges(db, spans)
         try:
             lanes = next(asking)
             while True:
-                lanes = asking.send(_counted(db, spans, lanes))
+                lanes = asking.send(_counted(db, ranges, lanes))
         except StopIteration as asked:
-            return _found(db, spans, asked.value[:MAX_LANES], limit)
+            return _found(db, ranges, asked.value[:MAX_LANES], limit)
 
 
 def find(
     db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
 ) -> list[Match]:
     with snapshot(db):
-        return _found(db, spans, lanes, limit)
+        return _found(db, _ranges(db, spans), lanes, limit)
 
 
-def _counted(
-    db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane]
-) -> list[int]:
+def _counted(db: sqlite3.Connection, ranges: _Ranges, lanes: Sequence[Lane]) -> list[int]:
     counts = [0] * len(lanes)
     numbers = ", ".join(
         f"(SELECT COUNT(*) FROM {_matching(lane, index)})" for index, lane in enumerate(lanes)
     )
-    for span in spans if lanes else ():
-        names = _range(db, span)
-        if names is not None:
-            names |= {f"match{index}": _expression(lane) for index, lane in enumerate(lanes)}
-            found = db.execute(f"SELECT {numbers}", names).fetchone()
-            counts = [known + more for known, more in zip(counts, found, strict=True)]
+    matches = {f"match{index}": _expression(lane) for index, lane in enumerate(lanes)}
+    for _, names in ranges if lanes else ():
+        found = db.execute(f"SELECT {numbers}", names | matches).fetchone()
+        counts = [known + more for known, more in zip(counts, found, strict=True)]
     return counts
 
 
 def _found(
-    db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
+    db: sqlite3.Connection, ranges: _Ranges, lanes: Sequence[Lane], limit: int
 ) -> list[Match]:
     if not lanes or not limit:
         return []
-    ranked = [_ranked(db, span, lanes, limit) for span in spans]
+    ranked = [_ranked(db, span, names, lanes, limit) for span, names in ranges]
     best: dict[tuple[Scope, int], Match] = {}
     for _, _, match in ranked[0] if len(ranked) == 1 else merge(*ranked, key=_ORDER):
         best.setdefault((match.span.scope, match.place), match)
@@ -105,19 +104,20 @@ def _found(
 
 
 def _ranked(
-    db: sqlite3.Connection, span: SearchSpan, lanes: Sequence[Lane], limit: int
+    db: sqlite3.Connection,
+    span: SearchSpan,
+    names: dict[str, Any],
+    lanes: Sequence[Lane],
+    limit: int,
 ) -> Iterator[tuple[int, int, Match]]:
     """The passages that any lane matches, in order, behind what orders them."""
-    names = _range(db, span)
-    if names is None:
-        return
     parts: list[str] = []
     for index, lane in enumerate(lanes):
         parts.append(
             f"SELECT rowid AS id, :weight{index} AS weight, {1 << index} AS bit FROM"
             f" {_matching(lane, index)}"
         )
-        names |= {f"match{index}": _expression(lane), f"weight{index}": lane.weight}
+        names = names | {f"match{index}": _expression(lane), f"weight{index}": lane.weight}
     union = " UNION ALL ".join(parts)
     query = (
         "SELECT json_group_array(json_array(id, weight, bits)) FROM (SELECT id, SUM(weight) AS"
@@ -125,7 +125,7 @@ def _ranked(
         " OFFSET :behind)"
     )
     # More are seldom wanted: where rows that match are not asked for.
-    names |= {"many": limit, "behind": 0}
+    names = names | {"many": limit, "behind": 0}
     while rows := orjson.loads(db.execute(query, names).fetchone()[0]):
         rows.sort(key=_heaviest)  # SQLite does not promise the order within an array
         held = _read(db, span, [row[0] for row in rows])
@@ -196,6 +196,12 @@ def _matching(lane: Lane, index: int) -> str:
 
 def _expression(lane: Lane) -> str:
     return grams(lane.text) if lane.substring else phrase(lane.text)
+
+
+def _ranges(db: sqlite3.Connection, spans: Sequence[SearchSpan]) -> _Ranges:
+    """The spans that hold anything, each with the numbers of its passages."""
+    found = ((span, _range(db, span)) for span in spans)
+    return [(span, names) for span, names in found if names is not None]
 
 
 def _range(

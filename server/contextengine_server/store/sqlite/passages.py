@@ -79,9 +79,14 @@ NUMBER = f"""
     SELECT number FROM search_cursors WHERE {_SCOPE} AND incarnation = (SELECT incarnation FROM
     sessions WHERE {_SCOPE})
 """
-FIRST = f"SELECT MIN(sequence) FROM messages WHERE {_SCOPE}"
-LAST = f"SELECT MAX(sequence) FROM messages WHERE {_SCOPE}"
-SUMMARY_COUNT = f"SELECT COUNT(*) FROM summaries WHERE {_SCOPE}"
+PROGRESS = f"""
+    SELECT incarnation, sessions.revision, (SELECT MIN(sequence) FROM messages WHERE {_SCOPE}),
+    (SELECT MAX(sequence) FROM messages WHERE {_SCOPE}),
+    (SELECT COUNT(*) FROM summaries WHERE {_SCOPE}), search_cursors.sequence, parts, summaries,
+    search_cursors.revision
+    FROM sessions LEFT JOIN search_cursors USING (tenant, agent, session, incarnation)
+    WHERE {_SCOPE}
+"""
 SUMMARIES = (
     f"{select('summaries', SUMMARY)} WHERE {_SCOPE} ORDER BY created_revision, id"
     " LIMIT -1 OFFSET :skip"
@@ -192,19 +197,14 @@ def renew(db: sqlite3.Connection, scope: Scope) -> None:
 
 
 def progress(db: sqlite3.Connection, scope: Scope) -> Progress | None:
-    """The session's cursor, and what there is to be indexed."""
-    with snapshot(db):
-        found = db.execute(HEAD, named(scope)).fetchone()
-        if found is None:
-            return None
-        incarnation, revision = found
-        cursor = db.execute(CURSOR, named(scope, incarnation=incarnation)).fetchone()
-        known = Cursor(*cursor[1:]) if cursor is not None else Cursor()
-        first, last, summaries = (
-            db.execute(query, named(scope)).fetchone()[0] or 0
-            for query in (FIRST, LAST, SUMMARY_COUNT)
-        )
-    return Progress(known, incarnation, revision, first, last, summaries)
+    """The session's cursor, and what there is to be indexed: of one state, since it is one
+    statement."""
+    found = db.execute(PROGRESS, named(scope)).fetchone()
+    if found is None:
+        return None
+    incarnation, revision, first, last, summaries, *cursor = found
+    known = Cursor() if cursor[0] is None else Cursor(*cursor)
+    return Progress(known, incarnation, revision, first or 0, last or 0, summaries)
 
 
 def summaries(db: sqlite3.Connection, scope: Scope, skip: int) -> list[tuple[int, SummaryRow]]:
