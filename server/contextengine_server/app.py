@@ -30,6 +30,7 @@ from contextengine_server.engines.registry import Registry
 from contextengine_server.health.archive import archive_checks
 from contextengine_server.health.certificates import certificate_checks
 from contextengine_server.health.checks import ServerChecks
+from contextengine_server.health.lenders import Lenders
 from contextengine_server.health.memory import MemoryGuard, give_back_large_blocks
 from contextengine_server.health.readiness import ReadinessProbe
 from contextengine_server.health.scrub import Scrub
@@ -40,6 +41,7 @@ from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
 from contextengine_server.runtime.errands import Errands
 from contextengine_server.runtime.guard_states import StoredStates
+from contextengine_server.runtime.wanted import WantedJobs
 from contextengine_server.session.assembly.budget import BudgetDefaults
 from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.load import inherits
@@ -61,7 +63,7 @@ from contextengine_server.tokens import TokenCounter, profile
 from contextengine_server.wiring.archive import archive_sweepers, with_archive
 from contextengine_server.wiring.callers import certificates_of, issuers_of, tokens_of
 from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
-from contextengine_server.wiring.harnesses import harnesses_of
+from contextengine_server.wiring.harnesses import harnesses_of, hearing
 from contextengine_server.wiring.limits import measuring, quotas_of, retention_sweepers
 from contextengine_server.wiring.memory import bytes_in_flight_of, memory_limit_of
 from contextengine_server.wiring.replicas import exchange_of
@@ -149,9 +151,10 @@ async def running(
         )
         stack.push_async_callback(pool.close)
         draining = asyncio.Event()
-        harnesses = harnesses_of(settings, store, clock_ms, new_id, draining.is_set)
+        harnesses = harnesses_of(settings, store, clock_ms, new_id)
+        wanted = WantedJobs(harnesses, store.model_leases, clock_ms, new_id, draining.is_set)
         guards = StoredStates(store.guards)
-        models = models_of(settings, harnesses, guards, clock_ms, pool, counter, metrics)
+        models = models_of(settings, wanted, guards, clock_ms, pool, counter, metrics)
         stack.push_async_callback(models.close)
         process_id = new_id()[:12]
         full: dict[str, tuple[int, int]] = {}
@@ -226,7 +229,9 @@ async def running(
         if kind.shared:
             servers = Servers(store.leases, process_id, quotas.shared)
             await servers.sweep()  # before the first call is admitted
-            sweepers.append(servers)
+            lenders = Lenders(store.leases, process_id, harnesses)
+            await lenders.sweep()
+            sweepers += [servers, lenders]
         sweepers += [memory, ReadinessProbe(store, server.set_serving, memory.why_not_ready)]
         server.on_drain("background", background.stop)
         server.on_drain("search index", indexer.stop)
@@ -238,7 +243,9 @@ async def running(
         await metric_readers.sample(settings, core, metrics, stack)
         scraped = metric_readers.scrape(settings, metrics, stack)
         if kind.shared:
-            exchange = exchange_of(core, tenants, process_id, measuring(sweepers))
+            lent = hearing(harnesses, wanted, lenders)
+            exchange = exchange_of(core, tenants, process_id, measuring(sweepers), lent)
+            harnesses.elsewhere.share(core.events)
             stack.push_async_callback(exchange.stop)
             await exchange.start()
         port = await server.start()

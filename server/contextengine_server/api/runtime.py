@@ -12,15 +12,9 @@ from contextengine_server.api.messages import request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import not_negative, required
 from contextengine_server.errors import InvalidField, MalformedRequest, TooLarge
-from contextengine_server.runtime.broker import (
-    Attached,
-    Cancelled,
-    Harness,
-    Harnesses,
-    Receipt,
-    Said,
-)
+from contextengine_server.runtime.broker import Harnesses
 from contextengine_server.runtime.job_bytes import work_of
+from contextengine_server.runtime.streams import Attached, Cancelled, Harness, Receipt, Said
 from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.summarize.models.runtime import Completion
 

@@ -2,38 +2,32 @@
 
 The store is the record: a job is there before it is handed out, its lease outlives the stream and
 the process, and its result is kept until the summarizer that wanted it takes it. What is in memory
-here are the streams that stand now, and who waits.
+here are the streams that stand now. Where servers share a store, a job that one of them offers is
+done by a harness of any: they tell each other when to look (`elsewhere`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import TypeAlias
+from typing import Protocol
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from contextengine_server.store.model_jobs import JobOutcome, ModelJob
 from contextengine_server.store.protocols import ModelLeases
-from contextengine_server.summarize import NobodyThere, SummarizerFailed
-from contextengine_server.summarize.models.runtime import Completion, Work
+from contextengine_server.summarize.models.runtime import Completion
 
-from .job_bytes import bytes_of, decode, encode
+from .elsewhere import Elsewhere, Lending
+from .job_bytes import encode
+from .streams import Attached, Cancelled, Harness, Receipt, Said
 from .visits import Visits
-
-POLL_S = 1.0
-"""How often a waiting summarizer looks at its job, besides being woken."""
 
 RETRY_MS = 1_000
 """How long a job rests after a failure that may pass, before it is handed out again."""
-
-MAX_UNSAID = 64
-"""Receipts that wait to be read by a harness."""
 
 log = structlog.get_logger("contextengine.attach")
 
@@ -49,76 +43,11 @@ class Terms(msgspec.Struct, frozen=True):
     """How often a job is handed out."""
 
 
-class Harness(msgspec.Struct, frozen=True):
-    """A harness as it introduced itself."""
+class Heard(Protocol):
+    """Hears that something became of a job, or of any of a tenant's; answers whether anybody waits
+    for it here."""
 
-    host_id: str = ""
-    agent: str = ""
-    """Only work of this agent; empty: of any."""
-    models: tuple[str, ...] = ()
-    """The models it lends; empty: its default, whatever is wished for."""
-    slots: int = 1
-    """How many jobs it takes at once."""
-    most_tokens: int = 0
-    """The largest input it takes; 0: it does not say."""
-
-    def suits(self, agent: str, model: str, tokens: int = 0) -> bool:
-        """True where it takes such work."""
-        return (
-            self.agent in ("", agent)
-            and (not model or not self.models or model in self.models)
-            and (not self.most_tokens or tokens <= self.most_tokens)
-        )
-
-
-class Receipt(msgspec.Struct, frozen=True):
-    """What became of a result: an empty reason where it was accepted."""
-
-    job_id: str
-    reason: str = ""
-
-
-class Cancelled(msgspec.Struct, frozen=True):
-    """A job that is no longer wanted of this harness."""
-
-    job_id: str
-    reason: str
-
-
-Said: TypeAlias = ModelJob | Receipt | Cancelled
-
-
-@dataclass(slots=True, eq=False)
-class Attached:
-    """A stream that stands."""
-
-    id: str
-    tenant: str
-    harness: Harness
-    leased: dict[str, ModelJob] = field(default_factory=dict)
-    """The jobs that it was handed and has not answered, by id; also where its lease ran out: it is
-    told when nobody wants the answer any more."""
-    unsaid: deque[Said] = field(default_factory=deque)
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: bool = False
-
-    def say(self, said: Receipt | Cancelled) -> None:
-        """Has something sent."""
-        self.unsaid.append(said)
-        self.woken.set()
-
-    def end(self) -> None:
-        """The harness says no more: what is still to be said to it is the last."""
-        self.ended = True
-        self.woken.set()
-
-    async def caught_up(self) -> None:
-        """Waits until the harness has read most of what was said: one that never reads is not
-        listened to."""
-        while len(self.unsaid) >= MAX_UNSAID:
-            self.heard.clear()
-            await self.heard.wait()
+    def __call__(self, tenant: str, job_id: str = "") -> bool: ...
 
 
 _REASONS = {
@@ -138,24 +67,29 @@ class Harnesses:
         new_id: Callable[[], str],
         terms: Terms,
         visits: Visits,
-        draining: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.elsewhere = Elsewhere()
         self._jobs = jobs
         self._clock_ms = clock_ms
         self._new_id = new_id
         self.terms, self.visits = terms, visits
-        self._draining = draining
-        """True while the server ends: work that is given up then is wanted again after the
-        restart."""
+        self.changed = asyncio.Event()
+        """Set where `lending` may answer something else than before."""
         self._streams: dict[str, dict[str, Attached]] = {}
-        self._waiting: dict[tuple[str, str], asyncio.Event] = {}
+        self._heard: Heard = lambda tenant, job_id="": False
+
+    def hears(self, heard: Heard) -> None:
+        """From now on `heard` is told what becomes of jobs."""
+        self._heard = heard
 
     # The streams' side.
 
-    def attach(self, tenant: str, harness: Harness) -> Attached:
-        """A harness is there: it is given work as long as it is not detached."""
-        stream = Attached(self._new_id()[:12], tenant, harness)
+    def attach(self, tenant: str, harness: Harness, *, passing: bool = False) -> Attached:
+        """A harness is there: it is given work as long as it is not detached. `passing`: it only
+        comes by."""
+        stream = Attached(self._new_id()[:12], tenant, harness, passing)
         self._streams.setdefault(tenant, {})[stream.id] = stream
+        self._lends_otherwise(stream)
         log.info("attached", stream=stream.id, host=harness.host_id, agent=harness.agent)
         return stream
 
@@ -168,7 +102,12 @@ class Harnesses:
             log.info("detached", stream=stream.id, jobs=len(stream.leased))
         if not mine:
             self._streams.pop(stream.tenant, None)
-        self._look_again(stream.tenant)
+        self._lends_otherwise(stream)
+        self._heard(stream.tenant)
+
+    def _lends_otherwise(self, stream: Attached) -> None:
+        if not stream.passing:
+            self.changed.set()
 
     async def next(self, stream: Attached) -> Said | None:
         """What to send next: what is to be said, else a job as soon as there is one and room for
@@ -206,7 +145,8 @@ class Harnesses:
             )
         self._let_go(stream.tenant, job_id, lease_id)
         stream.say(Receipt(job_id, _REASONS.get(outcome, "")))
-        self._look_again(stream.tenant, job_id)
+        if not self._heard(stream.tenant, job_id) and outcome is JobOutcome.ACCEPTED:
+            self.elsewhere.answered(stream.tenant, job_id)
 
     async def kept(self, stream: Attached, job_id: str, lease_id: str) -> None:
         """A harness still works on a job: extends its lease, or has it told that the job is no
@@ -253,7 +193,7 @@ class Harnesses:
                 del stream.leased[job_id]
                 stream.woken.set()
 
-    # The summarizers' side.
+    # Who there is.
 
     def attached(self, tenant: str, agent: str, model: str = "", tokens: int = 0) -> list[Attached]:
         """The streams that take such work."""
@@ -261,124 +201,40 @@ class Harnesses:
         return [stream for stream in streams if stream.harness.suits(agent, model, tokens)]
 
     def count(self, tenant: str) -> int:
-        """How many harnesses of the tenant are attached."""
-        return len(self._streams.get(tenant, {}))
+        """How many harnesses of the tenant are attached, to whichever server."""
+        return len(self._streams.get(tenant, {})) + self.elsewhere.count(tenant)
 
-    async def there(self, tenant: str, agent: str, session: str, model: str) -> bool:
-        """True where a harness is attached that suits, one has a job of this session and may come
-        back with it, or the session's host comes by for jobs."""
-        return (
-            bool(self.attached(tenant, agent, model))
-            or await self._jobs.coming(tenant, agent, session, self._clock_ms())
-            or await self.visits.expected((tenant, agent, session))
-        )
-
-    def room(self, tenant: str, agent: str, model: str = "") -> int | None:
-        """The most input tokens that a harness takes, 0: one does not say; None: nobody is
-        attached."""
-        most = [stream.harness.most_tokens for stream in self.attached(tenant, agent, model)]
-        if not most:
-            return None
-        return 0 if 0 in most else max(most)
-
-    async def complete(self, work: Work) -> Completion:
-        """What a harness answered. Raises SummarizerFailed where none did, NobodyThere where none
-        is there any more."""
-        job = await self._offer(work)
-        key = (work.tenant, job.id)
-        woken = self._waiting.setdefault(key, asyncio.Event())
-        wanted = True
-        why = "nobody waits for it any more"
-        try:
-            while True:
-                woken.clear()
-                found = await self._jobs.find(*key)
-                if found is None:
-                    wanted = False
-                    raise SummarizerFailed("the job is gone: its session was deleted", asked=False)
-                if found.answered:
-                    wanted = False
-                    await self._jobs.settle(*key)
-                    return decode(found.result)
-                try:
-                    await self._hand_out(found, work)
-                except SummarizerFailed as error:
-                    why = str(error)
-                    raise
-                # Not wait_for: it loses a cancellation that comes together with the event.
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(POLL_S):
-                        await woken.wait()
-        finally:
-            self._waiting.pop(key, None)
-            # While the server ends the job stays: the same work is asked for again after the
-            # restart.
-            if wanted and not self._draining():
-                await self._withdraw(work.tenant, job.id, why)
-
-    async def _offer(self, work: Work) -> ModelJob:
-        now = self._clock_ms()
-        encoded = bytes_of(work)
-        job = ModelJob(
-            work.tenant,
-            self._new_id(),
-            blake2b(encoded, digest_size=16).hexdigest(),
-            work.agent,
-            work.session,
-            queued_ms=now,
-            expire_ms=now + self.terms.timeout_ms,
-            input_tokens=work.input_tokens,
-            model=work.model,
-            work=encoded,
-        )
-        try:
-            return await self._jobs.offer(job, now)
-        except asyncio.CancelledError:
-            # The store may have written the offer although the caller has gone: without this a
-            # harness would work on a job that nobody waits for.
-            await self._jobs.remove(job.tenant, job.id)
-            raise
-
-    async def _hand_out(self, job: ModelJob, work: Work) -> None:
-        """Has streams look for a job that nobody works on. Raises SummarizerFailed where there is
-        no hope for it."""
-        now = self._clock_ms()
-        if now >= job.expire_ms:
-            seconds = self.terms.timeout_ms / 1000
-            raise SummarizerFailed(
-                f"no harness answered within {seconds:g} s",
-                asked=job.attempts > 0,
-                kind="timeout",
+    def lending(self) -> list[Lending]:
+        """What the harnesses that are attached here take, each kind once, in an order that depends
+        on nothing else. Those that come by are not among them."""
+        kinds = Counter(
+            Lending(
+                stream.tenant,
+                stream.harness.agent,
+                stream.harness.models,
+                stream.harness.most_tokens,
             )
-        if job.lease_until_ms > now:
-            return
-        if job.attempts >= self.terms.attempts:
-            raise SummarizerFailed(
-                f"no harness answered, of {job.attempts} that were given the job"
-            )
-        suited = self.attached(work.tenant, work.agent, work.model, work.input_tokens)
-        if not suited:
-            if job.attempts:
-                raise SummarizerFailed(
-                    "the harness that was given the job has left", kind="connection"
-                )
-            session = (work.tenant, work.agent, work.session)
-            if await self.visits.expected(session) and self.visits.awaits(
-                session, job.queued_ms, now
-            ):
-                return
-            raise NobodyThere("no harness is attached that takes the job")
-        for stream in suited:
+            for streams in self._streams.values()
+            for stream in streams.values()
+            if not stream.passing
+        )
+        return sorted(replace(kind, count=count) for kind, count in kinds.items())
+
+    # What becomes of jobs.
+
+    def offered(self, tenant: str, agent: str) -> None:
+        """A job of the agent is there: streams look for it."""
+        for stream in self.attached(tenant, agent):
             stream.woken.set()
 
-    async def _withdraw(self, tenant: str, job_id: str, reason: str) -> None:
-        await self._jobs.remove(tenant, job_id)
+    def withdrawn(self, tenant: str, job_id: str, reason: str) -> None:
+        """A job is not wanted any more: who was handed it is told."""
         for stream in self._streams.get(tenant, {}).values():
             if stream.leased.pop(job_id, None) is not None:
                 stream.say(Cancelled(job_id, reason))
 
-    def _look_again(self, tenant: str, job_id: str | None = None) -> None:
-        """Wakes who waits for this job, or for any of the tenant's."""
-        for key, woken in self._waiting.items():
-            if key[0] == tenant and job_id in (None, key[1]):
-                woken.set()
+    def missed(self) -> None:
+        """Nobody knows what was told: every stream looks for a job."""
+        for streams in self._streams.values():
+            for stream in streams.values():
+                stream.woken.set()

@@ -13,7 +13,8 @@ from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.protocols import ModelLeases
 from contextengine_server.summarize.models.runtime import Completion
 
-from .broker import Attached, Harness, Harnesses, Receipt
+from .broker import Harnesses
+from .streams import Attached, Harness, Receipt
 from .visits import SessionName
 
 LEASES = 2
@@ -75,7 +76,7 @@ class Errands(msgspec.Struct, frozen=True):
         if lent.harness is None:
             return Visit((), await self._accept(Attached("", tenant, Harness()), lent.results))
         # Before the results are taken: what follows of them sees who is there to do it.
-        visitor = self.harnesses.attach(tenant, replace(lent.harness, agent=agent))
+        visitor = self.harnesses.attach(tenant, replace(lent.harness, agent=agent), passing=True)
         try:
             receipts = await self._accept(visitor, lent.results)
             return Visit(await self._take(visitor, lent.wait_s, owed), receipts)

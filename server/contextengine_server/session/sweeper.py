@@ -82,10 +82,14 @@ class Sweeper(ABC):
     def pause_s(self) -> float:
         """How long it is until the next sweep, in seconds."""
 
+    async def pause(self) -> None:
+        """Until the next sweep."""
+        await asyncio.sleep(self.pause_s())
+
     async def _run(self) -> None:
         log = structlog.get_logger(f"contextengine.{self.topic}")
         if not self.at_once:
-            await asyncio.sleep(self.pause_s())
+            await self.pause()
         while True:
             try:
                 if self._lead is None or await self._lead.take(self.topic, self.pause_s()):
@@ -94,7 +98,7 @@ class Sweeper(ABC):
                 pass  # the store says so itself, once
             except Exception:
                 log.exception(self.failure)
-            await asyncio.sleep(self.pause_s())
+            await self.pause()
 
 
 class IdleSweeper(Sweeper):

@@ -22,6 +22,9 @@ import msgspec
 
 GAP = "watch:gap"
 
+FOR_SERVERS = "server:"
+"""How the names of events begin that servers tell each other and no watcher sees."""
+
 _AHEAD = 10**15
 """Numbers that servers share begin with the time in microseconds: a position so far ahead was given
 by nobody."""
@@ -114,16 +117,17 @@ class Events:
         told: tuple[int, int] | None = None,
     ) -> None:
         """Adds an event. `told`: the number and the time that it has, where it was told to all
-        servers and is held now."""
+        servers and is held now, unless it is for them alone."""
         number, time_ms = (self._next, self._clock_ms()) if told is None else told
         event = Event(
             number, name, time_ms, tenant, agent, session, revision, counts or {}, attributes or {}
         )
         if self._unsaid is not None and told is None:
-            self._forgot = self._forgot or len(self._unsaid) == self._capacity
-            self._unsaid.append(event)  # the oldest goes where there is no room
+            self._tell(self._unsaid, event)
             return
         self._next = number + 1
+        if name.startswith(FOR_SERVERS):
+            return
         held = self._held.get(tenant)
         if held is None:
             held = self._held[tenant] = _Held(self._lost)
@@ -134,6 +138,20 @@ class Events:
         for waiter, watched in self._waiters.get(tenant, {}).items():
             if watched.wants(event) and not waiter.done():
                 waiter.set_result(event.number - 1)
+
+    def tell_servers(
+        self, name: str, tenant: str, agent: str = "", session: str = "", **attributes: str
+    ) -> None:
+        """Tells other servers something that no watcher sees. Does nothing where there are
+        none."""
+        if self._unsaid is not None:
+            named = FOR_SERVERS + name
+            event = Event(0, named, self._clock_ms(), tenant, agent, session, 0, {}, attributes)
+            self._tell(self._unsaid, event)
+
+    def _tell(self, unsaid: deque[Event], event: Event) -> None:
+        self._forgot = self._forgot or len(unsaid) == self._capacity
+        unsaid.append(event)  # the oldest goes where there is no room
 
     def share(self, life: str, number: int) -> None:
         """From now on events are kept for `unsaid`, and held once they come back (`emit` with

@@ -8,11 +8,15 @@ from datetime import timedelta
 from contextengine_server.config.settings import Settings
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.host_capabilities import LENDS_IN_MAINTAIN
+from contextengine_server.health.lenders import Lenders
 from contextengine_server.runtime.broker import Harnesses, Terms
+from contextengine_server.runtime.elsewhere import ANSWERED, LENDERS, OFFERED, WITHDRAWN
 from contextengine_server.runtime.visits import SessionName, Visits
+from contextengine_server.runtime.wanted import WantedJobs
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.protocols import Store
 from contextengine_server.summarize.models.runtime import NAME
+from contextengine_server.telemetry.events import FOR_SERVERS, Event
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -22,13 +26,12 @@ def harnesses_of(
     store: Store,
     clock_ms: Callable[[], int],
     new_id: Callable[[], str],
-    draining: Callable[[], bool],
 ) -> Harnesses:
-    """Who knows them. `draining`: whether the server ends."""
+    """Who knows them."""
     runtime = settings.summarizer.runtime
     terms = Terms(runtime.timeout // MILLISECOND, runtime.lease // MILLISECOND, runtime.attempts)
     visits = visits_of(settings, store)
-    return Harnesses(store.model_leases, clock_ms, new_id, terms, visits, draining)
+    return Harnesses(store.model_leases, clock_ms, new_id, terms, visits)
 
 
 def visits_of(settings: Settings, store: Store) -> Visits:
@@ -43,3 +46,28 @@ def visits_of(settings: Settings, store: Store) -> Visits:
         return LENDS_IN_MAINTAIN in SessionState.decode(head.state).capabilities
 
     return Visits(lends, settings.summarizer.runtime.wait // MILLISECOND if asked else 0)
+
+
+def hearing(
+    harnesses: Harnesses, wanted: WantedJobs, lenders: Lenders
+) -> Callable[[Event | None], None]:
+    """Hears what other servers tell of harnesses and jobs; None: something was missed, so all
+    look."""
+
+    def heard(event: Event | None) -> None:
+        name = "" if event is None else event.name.removeprefix(FOR_SERVERS)
+        if event is None:
+            harnesses.missed()
+            wanted.look()
+            lenders.look()
+        elif name == OFFERED:
+            harnesses.offered(event.tenant, event.agent)
+        elif name == ANSWERED:
+            wanted.look(event.tenant, event.attributes["job"])
+        elif name == WITHDRAWN:
+            said = event.attributes
+            harnesses.withdrawn(event.tenant, said["job"], said["reason"])
+        elif name == LENDERS:
+            lenders.look()
+
+    return heard

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 from contextengine_server.compaction.originals import OriginalMessages
 from contextengine_server.config.settings import Settings
-from contextengine_server.runtime.broker import Harnesses
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.policies import policy_of
 from contextengine_server.store.protocols import Store
@@ -20,7 +19,7 @@ from contextengine_server.summarize import (
 from contextengine_server.summarize.chain.models import Models, ModelSource
 from contextengine_server.summarize.models.openai import Endpoint, EndpointSource
 from contextengine_server.summarize.models.runtime import NAME as RUNTIME
-from contextengine_server.summarize.models.runtime import RuntimeSource
+from contextengine_server.summarize.models.runtime import Lender, RuntimeSource
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.tokens import TokenCounter
 
@@ -35,7 +34,7 @@ def endpoints_of(settings: Settings) -> list[Endpoint]:
 
 def models_of(
     settings: Settings,
-    harnesses: Harnesses,
+    lender: Lender,
     states: StoredStates,
     clock_ms: Callable[[], int],
     pool: WorkerPool,
@@ -47,7 +46,7 @@ def models_of(
     sources: dict[str, ModelSource] = {}
     for kind in settings.summarizer.order:
         if kind == "runtime":
-            sources[RUNTIME] = RuntimeSource(harnesses, pool, encoding, count, metrics)
+            sources[RUNTIME] = RuntimeSource(lender, pool, encoding, count, metrics)
         elif kind == "endpoints":
             for endpoint in endpoints_of(settings):
                 sources[endpoint.name] = EndpointSource(endpoint, pool, encoding, count, metrics)

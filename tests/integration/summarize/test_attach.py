@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from contextengine import types as t
-from contextengine_server.runtime import broker
+from contextengine_server.runtime import wanted
 
 from ..harness import ALICE, BOB, TOKENS, Clock, House, budget, house, texts
 from .lending import SECRET, attached, compacting, talk, until, written_by
@@ -273,7 +273,7 @@ async def test_a_failure_that_may_pass_is_tried_again_and_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(broker, "POLL_S", 0.03)  # a clock that is moved by hand wakes nobody
+    monkeypatch.setattr(wanted, "POLL_S", 0.03)  # a clock that is moved by hand wakes nobody
     async with house(tmp_path, clock=clock, **ONE_STEP) as at:
         session = await talk(at)
         async with attached(at) as harness, compacting(at, session):

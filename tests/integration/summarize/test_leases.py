@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from contextengine import types as t
 from contextengine.errors import from_rpc_error
 from contextengine.messages import user
-from contextengine_server.runtime import broker
+from contextengine_server.runtime import wanted
 from contextengine_server.store.model_jobs import JobOutcome
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize.models.runtime import Completion
@@ -38,7 +38,7 @@ HAS_ONE = "the job has its result: one was accepted before"
 @pytest.fixture(autouse=True)
 def looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that is moved by hand wakes nobody."""
-    monkeypatch.setattr(broker, "POLL_S", 0.03)
+    monkeypatch.setattr(wanted, "POLL_S", 0.03)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from contextengine_proto.v1 import runtime_pb2 as pb
 from contextengine_server.config.settings import Settings
-from contextengine_server.runtime import broker
+from contextengine_server.runtime import wanted
 
 from ..harness import Clock, House, house
 from .lending import PATIENCE_S, attached, compacting, talk, written_by
@@ -74,7 +74,7 @@ class Unruly:
 async def test_every_compaction_ends_and_no_result_counts_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(broker, "POLL_S", 0.02)
+    monkeypatch.setattr(wanted, "POLL_S", 0.02)
     clock = Clock()
     seen: list[pb.AttachResponse.Job] = []
     settings = {

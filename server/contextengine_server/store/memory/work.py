@@ -48,15 +48,19 @@ class MemoryModelLeases:
             for job in self._tables().jobs.values()
         )
 
-    async def settle(self, tenant: str, id: str) -> None:
+    async def settle(self, tenant: str, id: str, until_ms: int) -> None:
         """The result was taken: of the job stays, until it expires, that it was answered."""
         job = self._tables().jobs.get((tenant, id))
-        if job is not None:
+        if job is not None and job.expire_ms <= until_ms:
             self._put(replace(job, answered=True, digest="", work=b"", result=b""))
 
-    async def remove(self, tenant: str, id: str) -> None:
-        """The job is no longer wanted."""
-        self._tables().jobs.pop((tenant, id), None)
+    async def remove(self, tenant: str, id: str, until_ms: int) -> bool:
+        """Who wanted the job does so no longer. True where it is gone."""
+        job = self._tables().jobs.get((tenant, id))
+        if job is not None and job.expire_ms <= until_ms:
+            job = None
+            del self._tables().jobs[tenant, id]
+        return job is None
 
     async def open_count(self, tenant: str) -> int:
         """How many jobs of the tenant have no result."""

@@ -103,13 +103,17 @@ class PostgresModelLeases:
         names = {"tenant": tenant, "agent": agent, "session": session, "now": now_ms}
         return await self._connections.read(Db.value, SQL.jobs.coming, names) is not None
 
-    async def settle(self, tenant: str, id: str) -> None:
+    async def settle(self, tenant: str, id: str, until_ms: int) -> None:
         """The result was taken: of the job stays, until it expires, that it was answered."""
-        await self._write(lambda db: db.met(SQL.jobs.settle, {"tenant": tenant, "id": id}))
+        names = {"tenant": tenant, "id": id, "until": until_ms}
+        await self._write(lambda db: db.met(SQL.jobs.settle, names))
 
-    async def remove(self, tenant: str, id: str) -> None:
-        """The job is no longer wanted."""
-        await self._write(lambda db: db.met(SQL.jobs.remove, {"tenant": tenant, "id": id}))
+    async def remove(self, tenant: str, id: str, until_ms: int) -> bool:
+        """Who wanted the job does so no longer. True where it is gone."""
+        names = {"tenant": tenant, "id": id, "until": until_ms}
+        if await self._write(lambda db: db.met(SQL.jobs.remove, names)):
+            return True
+        return await self.find(tenant, id) is None
 
     async def open_count(self, tenant: str) -> int:
         """How many jobs of the tenant have no result."""

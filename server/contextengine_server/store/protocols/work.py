@@ -62,12 +62,14 @@ class JobQueue(Protocol):
         """True where a job of the session has a result that was not taken, or a lease under which
         one may come."""
 
-    async def settle(self, tenant: str, id: str) -> None:
-        """The result was taken: of the job stays, until it expires, that it was answered. None of
-        its text does."""
+    async def settle(self, tenant: str, id: str, until_ms: int) -> None:
+        """The result was taken by who wanted it until then: of the job stays, until it expires,
+        that it was answered. None of its text does. Does nothing where somebody wants it for
+        longer: that one takes it as well."""
 
-    async def remove(self, tenant: str, id: str) -> None:
-        """The job is no longer wanted."""
+    async def remove(self, tenant: str, id: str, until_ms: int) -> bool:
+        """Who wanted the job until then does so no longer. True where it is gone, also where it
+        was; False where somebody wants it for longer."""
 
     async def open_count(self, tenant: str) -> int:
         """How many jobs of the tenant have no result."""

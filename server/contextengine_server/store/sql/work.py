@@ -95,8 +95,9 @@ class JobStatements:
         self.settle = (
             f"UPDATE lent_jobs SET answered = {dialect.true}, digest = '',"
             f" work = {dialect.no_bytes}, result = {dialect.no_bytes} WHERE {this}"
+            " AND expire_ms <= :until"
         )
-        self.remove = f"DELETE FROM lent_jobs WHERE {this}"
+        self.remove = f"DELETE FROM lent_jobs WHERE {this} AND expire_ms <= :until"
         self.open_count = f"SELECT COUNT(*) FROM lent_jobs WHERE tenant = :tenant AND {open_}"
 
 

@@ -107,17 +107,17 @@ class SqliteModelLeases:
             lambda db: db.execute(SQL.jobs.coming, names).fetchone() is not None
         )
 
-    async def settle(self, tenant: str, id: str) -> None:
+    async def settle(self, tenant: str, id: str, until_ms: int) -> None:
         """The result was taken: of the job stays, until it expires, that it was answered."""
-        await self._write(
-            lambda db: db.execute(SQL.jobs.settle, {"tenant": tenant, "id": id}), tenant=tenant
-        )
+        names = {"tenant": tenant, "id": id, "until": until_ms}
+        await self._write(lambda db: db.execute(SQL.jobs.settle, names), tenant=tenant)
 
-    async def remove(self, tenant: str, id: str) -> None:
-        """The job is no longer wanted."""
-        await self._write(
-            lambda db: db.execute(SQL.jobs.remove, {"tenant": tenant, "id": id}), tenant=tenant
-        )
+    async def remove(self, tenant: str, id: str, until_ms: int) -> bool:
+        """Who wanted the job does so no longer. True where it is gone."""
+        names = {"tenant": tenant, "id": id, "until": until_ms}
+        if await self._write(lambda db: db.execute(SQL.jobs.remove, names).rowcount, tenant=tenant):
+            return True
+        return await self.find(tenant, id) is None
 
     async def open_count(self, tenant: str) -> int:
         """How many jobs of the tenant have no result."""

@@ -43,8 +43,27 @@ class ModelLeaseCases(StoreCase):
         )
         kept = await store.model_leases.offer(replace(JOB, id="j4"), 320)
         assert (kept.id, kept.answered, kept.result) == ("j1", True, b"said")
-        await store.model_leases.settle("acme", "j1")
+        await store.model_leases.settle("acme", "j1", 2_000)
         assert (await store.model_leases.offer(replace(JOB, id="j5"), 330)).id == "j5"
+
+    async def test_of_two_who_want_a_job_the_first_takes_nothing_from_the_second(
+        self, store: Store
+    ) -> None:
+        """A server stood still for longer than its lease, and another goes on with its work."""
+        await store.model_leases.offer(JOB, 100)
+        await store.model_leases.offer(replace(JOB, id="j2", expire_ms=1_200), 300)
+        assert await store.model_leases.remove("acme", "j1", 1_000) is False
+        await claim(store, 300)
+        await store.model_leases.answer("acme", "j1", "l1", b"said", 310)
+        await store.model_leases.settle("acme", "j1", 1_000)
+        found = await store.model_leases.find("acme", "j1")
+        assert found is not None
+        assert (found.result, found.digest) == (b"said", "d1")
+        await store.model_leases.settle("acme", "j1", 1_200)
+        found = await store.model_leases.find("acme", "j1")
+        assert found is not None
+        assert (found.result, found.digest) == (b"", "")
+        assert await store.model_leases.remove("acme", "j1", 1_200) is True
 
     async def test_of_a_taken_result_no_text_is_left_but_that_there_was_one(
         self, store: Store
@@ -52,7 +71,7 @@ class ModelLeaseCases(StoreCase):
         await store.model_leases.offer(JOB, 100)
         await claim(store, 100)
         await store.model_leases.answer("acme", "j1", "l1", b"said", 110)
-        await store.model_leases.settle("acme", "j1")
+        await store.model_leases.settle("acme", "j1", 1_000)
         left = await store.model_leases.find("acme", "j1")
         assert left is not None
         assert (left.digest, left.work, left.result, left.answered) == ("", b"", b"", True)
@@ -159,8 +178,8 @@ class ModelLeaseCases(StoreCase):
         await store.model_leases.offer(job(3, expire_ms=9_000), 1_000)
         assert await store.model_leases.find("acme", "j1") is None
         assert await store.model_leases.find("other", "j2") is not None
-        await store.model_leases.remove("acme", "j3")
-        await store.model_leases.remove("acme", "j3")
+        assert await store.model_leases.remove("acme", "j3", 9_000) is True
+        assert await store.model_leases.remove("acme", "j3", 9_000) is True
         assert await store.model_leases.open_count("acme") == 0
 
     async def test_a_session_takes_its_jobs_along(self, store: Store) -> None:
@@ -213,5 +232,5 @@ class ModelLeaseCases(StoreCase):
         await store.model_leases.answer("acme", "j1", "l2", b"said", 510)
         assert await coming(900)
         assert not await coming(1_000)
-        await store.model_leases.settle("acme", "j1")
+        await store.model_leases.settle("acme", "j1", 1_000)
         assert not await coming(900)
