@@ -8,7 +8,7 @@ it is called, and keeps in the session's state which ranges it has.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Protocol
@@ -36,6 +36,9 @@ SOFT, HARD = 0.75, 0.90
 PATIENT_S, HURRIED_S = 30.0, 2.0
 """How long a summary waits for memory, and how long from the hard share on."""
 _RETRY_MS = 10_000
+PART, PART_CHARS = 500, 1 << 20
+"""Messages that memory is given at a time, and about how many characters of them: some seconds of
+its work, so that what it took is known of a range that takes longer than anyone waits."""
 
 log = structlog.get_logger("contextengine.memory")
 
@@ -64,15 +67,23 @@ class Told(msgspec.Struct, frozen=True):
 
     first: int
     last: int
-    ok: bool
+    kept: int
+    """The last sequence that memory took; the one before the first: none."""
+
+    @property
+    def ok(self) -> bool:
+        """True where it took all."""
+        return self.kept >= self.last
 
     def noted(self, state: SessionState) -> SessionState:
         """The state that knows of it."""
+        if self.kept >= self.first:
+            state = state.told(self.first, self.kept)
         if self.ok:
-            return state.told(self.first, self.last)
-        span = self.first, self.last
-        missed = tuple(one for one in state.unflushed if one != span)
-        return replace(state, unflushed=(*missed, span))
+            return state
+        missed = self.kept + 1, self.last
+        others = tuple(one for one in state.unflushed if one != missed)
+        return replace(state, unflushed=(*others, missed))
 
 
 class MemoryFlush:
@@ -111,24 +122,26 @@ class MemoryFlush:
         return range_of(session, first, last, messages)
 
     async def tell(self, given: MemoryRange, seconds: float = PATIENT_S) -> Told:
-        """Hands a range over, and waits so long. Only cancellation is raised."""
+        """Hands a range over in parts, and waits so long. Only cancellation is raised."""
         assert self.memory is not None
-        ok = given.id in self._done
-        if not ok:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self.memory.flush(given)
-                self._done[given.id] = ok = True
-            except Exception as error:
-                log.warning(
-                    "facts were not kept",
-                    session=given.scope.session,
-                    error=type(error).__name__,
-                    first=given.first,
-                    last=given.last,
-                )
-            self._meters.flushed["kept" if ok else "missed"].value += 1
-        return Told(given.first, given.last, ok)
+        kept = given.first - 1
+        try:
+            async with asyncio.timeout(seconds):
+                for part in _parts(given):
+                    if part.id not in self._done:
+                        await self.memory.flush(part)
+                        self._done[part.id] = True
+                    kept = part.last
+        except Exception as error:
+            log.warning(
+                "facts were not kept",
+                session=given.scope.session,
+                error=type(error).__name__,
+                first=kept + 1,
+                last=given.last,
+            )
+        self._meters.flushed["missed" if kept < given.last else "kept"].value += 1
+        return Told(given.first, given.last, kept)
 
     def patience(self, used: int, available: int) -> float:
         """How long a summary waits, in seconds."""
@@ -163,7 +176,26 @@ def range_of(
     """These messages, under the id of their range. `as_of`: the revision at which they were read;
     None: now."""
     incarnation = session.view.incarnation
-    named = "\0".join((*session.scope, incarnation, str(first), str(last)))
-    digest = blake2b(named.encode("utf-8", "replace"), digest_size=16).hexdigest()
     revision = session.revision if as_of is None else as_of
-    return MemoryRange(digest, session.scope, incarnation, revision, first, last, messages)
+    named = _id_of(session.scope, incarnation, first, last)
+    return MemoryRange(named, session.scope, incarnation, revision, first, last, messages)
+
+
+def _parts(given: MemoryRange) -> Iterator[MemoryRange]:
+    """A range in parts that follow each other; itself where it is small."""
+    messages = sorted(given.messages, key=lambda message: message.sequence)
+    begins, first = 0, given.first
+    while begins < len(messages):
+        ends, chars = begins, 0
+        while ends < len(messages) and ends - begins < PART and chars < PART_CHARS:
+            chars += len(messages[ends].text)
+            ends += 1
+        last = messages[ends].sequence - 1 if ends < len(messages) else given.last
+        named = _id_of(given.scope, given.incarnation, first, last)
+        yield replace(given, id=named, first=first, last=last, messages=messages[begins:ends])
+        begins, first = ends, last + 1
+
+
+def _id_of(scope: Scope, incarnation: str, first: int, last: int) -> str:
+    named = "\0".join((*scope, incarnation, str(first), str(last)))
+    return blake2b(named.encode("utf-8", "replace"), digest_size=16).hexdigest()

@@ -52,10 +52,8 @@ class MemoryJob(msgspec.Struct, frozen=True):
             if not memory.listens(session):
                 return
             for first, last in session.state.unflushed:
-                rows = await compactor.store.messages(address.scope, first, last)
-                messages = await decoded([row for row in rows if not row.pinned])
-                given = range_of(session, first, last, messages)
-                await self._note(address, await memory.tell(given, PATIENT_S))
+                async for _, _, told in self._handed(session, first, last, pinned=False):
+                    await self._note(address, told)
             for owed in session.state.owed:
                 await self._settle(address, session, owed)
             if not memory.ahead(session, available):
@@ -78,9 +76,10 @@ class MemoryJob(msgspec.Struct, frozen=True):
             ):
                 for span in self._lacking(session):
                     async for begins, ends, taken in self._handed(session, *span, session.revision):
-                        if not taken.ok:
+                        if taken.kept >= begins:
+                            told.append((begins, taken.kept))
+                        if taken.kept < ends:
                             return told
-                        told.append((begins, ends))
         return told
 
     async def catch_up(self, address: Address) -> None:
@@ -102,19 +101,33 @@ class MemoryJob(msgspec.Struct, frozen=True):
     async def _settle(self, address: Address, session: Session, owed: tuple[int, int, int]) -> None:
         """Hands over what a session ended with, in parts."""
         first, last, revision = owed
-        async for begins, ends, told in self._handed(session, first, last, revision):
-            left = ((ends + 1, last, revision),) if ends < last else ()
+        async for begins, _, told in self._handed(session, first, last, revision):
+            left = ((told.kept + 1, last, revision),) if told.kept < last else ()
             await self._note(address, told, (begins, last, revision), left)
 
     async def _handed(
-        self, session: Session, first: int, last: int, revision: int
+        self,
+        session: Session,
+        first: int,
+        last: int,
+        revision: int | None = None,
+        *,
+        pinned: bool = True,
     ) -> AsyncIterator[tuple[int, int, Told]]:
         """Hands over what a session said within a range as it was at this revision, or just before
-        it where that emptied the view; answers each part, and what memory took of it."""
+        it where that emptied the view; None: as it is now. `pinned`: pinned messages as well.
+        Answers each part, and what memory took of it."""
+        now = session.revision
+        before = now + 1 if revision is None else revision
         while first <= last:
             rows, ends = await self._beginning(session.scope, first, last)
-            said = [row for row in rows if not 0 < row.retired_revision < revision]
-            given = range_of(session, first, ends, await decoded(said), revision)
+            said = [
+                row
+                for row in rows
+                if not 0 < row.retired_revision < before and (pinned or not row.pinned)
+            ]
+            as_of = now if revision is None else revision
+            given = range_of(session, first, ends, await decoded(said), as_of)
             yield first, ends, await self.compactor.memory.tell(given, PATIENT_S)
             first = ends + 1
 
@@ -143,8 +156,9 @@ class MemoryJob(msgspec.Struct, frozen=True):
         before: tuple[int, int, int] | None = None,
         left: Sequence[tuple[int, int, int]] = (),
     ) -> None:
-        """Writes down that memory has a range; of what was owed `before`, that is `left`."""
-        if not told.ok:
+        """Writes down what memory took of a range; of what was owed `before`, that is `left`.
+        Raises NotKept where it did not take all."""
+        if told.kept < told.first:
             raise NotKept
 
         async def edit(
@@ -152,8 +166,10 @@ class MemoryJob(msgspec.Struct, frozen=True):
         ) -> PreparedChange | None:
             ended = session.head is not None and session.head.ended
             owed = [one for one in state.owed if one != before]
-            after = replace(told.noted(state), owed=(*owed, *left))
+            after = replace(state.told(told.first, told.kept), owed=(*owed, *left))
             return None if after == state else PreparedChange(after, replace(head, ended=ended))
 
         async with self.compactor.sessions.open(address.scope, lock=True) as session:
             await self.editor.change(session, address, edit)
+        if not told.ok:
+            raise NotKept

@@ -259,10 +259,9 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
         return replace(self, workspace=workspace, rehydration=decided)
 
     def told(self, first: int, last: int) -> SessionState:
-        """With a range that memory was given."""
-        span = first, last
-        missed = tuple(one for one in self.unflushed if one != span)
-        return replace(self, unflushed=missed, flushed=_with(self.flushed, span))
+        """With a range that memory was given, which may be a part of what it missed."""
+        missed = _without(self.unflushed, (first, last))
+        return replace(self, unflushed=missed, flushed=_with(self.flushed, (first, last)))
 
     def lacking(self, first: int, last: int) -> Sequence[tuple[int, int]]:
         """What memory was not given of a range, and is not owed."""
@@ -291,6 +290,19 @@ def _with(ranges: Sequence[tuple[int, int]], new: tuple[int, int]) -> tuple[tupl
         else:
             found.append((first, last))
     return tuple(found)
+
+
+def _without(
+    ranges: Sequence[tuple[int, int]], gone: tuple[int, int]
+) -> tuple[tuple[int, int], ...]:
+    """What is left of ranges."""
+    first, last = gone
+    return tuple(
+        (begins, ends)
+        for one in ranges
+        for begins, ends in ((one[0], min(one[1], first - 1)), (max(one[0], last + 1), one[1]))
+        if begins <= ends
+    )
 
 
 encode_state = msgspec.json.Encoder().encode

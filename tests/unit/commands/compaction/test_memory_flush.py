@@ -10,7 +10,7 @@ import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
-from contextengine_server.compaction import memory_flush
+from contextengine_server.compaction import memory_flush, memory_job
 from contextengine_server.compaction.memory_flush import Told
 from contextengine_server.memory.range import MemoryRange
 from contextengine_server.session.address import Address, Ref
@@ -28,6 +28,7 @@ class Notes:
     def __init__(self, failures: int = 0, *, hangs: bool = False) -> None:
         self.given: list[MemoryRange] = []
         self.failures, self.hangs = failures, hangs
+        self.taken: list[int] = []
 
     async def flush(self, given: MemoryRange) -> None:
         """See Memory."""
@@ -262,10 +263,45 @@ async def test_a_proposal_hands_over_once_however_often_it_is_made(rows: Rows) -
 def test_ranges_that_touch_are_one() -> None:
     state = SessionState()
     for first, last in ((5, 8), (1, 2), (3, 4), (20, 30), (9, 9)):
-        state = Told(first, last, ok=True).noted(state)
+        state = Told(first, last, last).noted(state)
     assert state.flushed == ((1, 9), (20, 30))
-    missed = Told(10, 12, ok=False).noted(state)
+    missed = Told(10, 12, 9).noted(state)
     assert missed.unflushed == ((10, 12),)
-    assert Told(10, 12, ok=False).noted(missed) == missed
-    done = Told(10, 12, ok=True).noted(missed)
+    assert Told(10, 12, 9).noted(missed) == missed
+    some = Told(10, 12, 10).noted(missed)
+    assert (some.flushed, some.unflushed) == (((1, 10), (20, 30)), ((11, 12),))
+    done = Told(10, 12, 12).noted(missed)
     assert (done.flushed, done.unflushed) == (((1, 12), (20, 30)), ())
+
+
+class SlowNotes(Notes):
+    """Takes one message at a time, and hangs at every third."""
+
+    async def flush(self, given: MemoryRange) -> None:
+        """See Memory."""
+        self.hangs = len(self.given) % 3 == 2
+        await super().flush(given)
+        self.taken += [message.sequence for message in given.messages]
+
+
+async def test_of_a_range_that_takes_too_long_memory_has_more_each_time(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_flush, "PART", 1)
+    monkeypatch.setattr(memory_flush, "HURRIED_S", 0.05)
+    monkeypatch.setattr(memory_job, "PATIENT_S", 0.05)
+    memory = SlowNotes()
+    server = await served(rows, memory)
+    await server.talk(1, 30)
+    assert (await server.compact(2_000)).done.compacted
+    state = await state_of(server)
+    missed = covered(state.unflushed)
+    assert len(missed) > 4
+    assert covered(state.flushed) == set(memory.taken)
+    assert set(memory.sequences) - set(memory.taken) <= missed
+    while await work(server, ahead_ms=3_600_000):
+        pass
+    state = await state_of(server)
+    assert state.unflushed == ()
+    assert missed <= covered(state.flushed) == set(memory.taken)
+    assert len(memory.taken) == len(set(memory.taken))
