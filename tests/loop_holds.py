@@ -3,7 +3,7 @@ by turn.
 
 Wall time would say how busy the machine is. Processor time says what the server did between two
 turns of the loop; what the collector took in it is taken off, since that goes by the whole test
-process.
+process, unless it works as in a server that is alone (`serving_alone`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from asyncio import events
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from contextengine_server.health.collector import spare
 
 
 class Held:
@@ -40,8 +42,21 @@ class Held:
 
 
 @contextmanager
-def holding_watched() -> Iterator[Held]:
-    """Watches each turn of asyncio's own loop. The server names the task of a call by its rpc."""
+def serving_alone() -> Iterator[None]:
+    """The collector works as in a server's process."""
+    known = gc.get_threshold()
+    spare()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*known)
+
+
+@contextmanager
+def holding_watched(*, collector: bool = False) -> Iterator[Held]:
+    """Watches each turn of asyncio's own loop. The server names the task of a call by its rpc.
+    `collector`: what the collector takes counts as well."""
     held, run = Held(), events.Handle._run
 
     def watched(handle: events.Handle) -> None:
@@ -54,10 +69,12 @@ def holding_watched() -> Iterator[Held]:
         if "/" in name:
             held.note(name.rpartition("/")[2], taken)
 
-    gc.callbacks.append(held.collecting)
+    if not collector:
+        gc.callbacks.append(held.collecting)
     events.Handle._run = watched  # type: ignore[method-assign,assignment]
     try:
         yield held
     finally:
         events.Handle._run = run  # type: ignore[method-assign]
-        gc.callbacks.remove(held.collecting)
+        if not collector:
+            gc.callbacks.remove(held.collecting)

@@ -12,7 +12,14 @@ import pytest
 
 from contextengine_server import slices
 from contextengine_server.context.work import Work, at_once, batches
-from contextengine_server.slices import FREED_AT_ONCE, SLICE_S, aside, in_slices, let_go
+from contextengine_server.slices import (
+    FREED_AT_ONCE,
+    HELD_STILL_S,
+    SLICE_S,
+    aside,
+    in_slices,
+    let_go,
+)
 
 
 class Hours:
@@ -149,11 +156,39 @@ async def test_a_long_list_is_let_go_of_some_at_a_time() -> None:
     things = [Thing() for _ in range(3 * FREED_AT_ONCE)]
     living = weakref.WeakSet(things)
     let_go(things)
-    del things[:]
+    del things
     left = [3 * FREED_AT_ONCE, len(living)]
     while living:
         await asyncio.sleep(0)
         left.append(len(living))
+    assert max(before - after for before, after in pairwise(left)) == FREED_AT_ONCE
+
+
+async def test_much_is_let_go_of_a_piece_in_a_turn() -> None:
+    many = [{at: Thing() for at in range(2 * FREED_AT_ONCE)} for _ in range(3)]
+    living = weakref.WeakSet(thing for things in many for thing in things.values())
+    let_go(*many)
+    del many
+    left = [len(living)]
+    while living:
+        await asyncio.sleep(0)
+        left.append(len(living))
+    assert max(before - after for before, after in pairwise(left)) == FREED_AT_ONCE
+
+
+async def test_what_others_hold_is_not_touched_until_they_let_go_of_it_as_well() -> None:
+    things = [Thing() for _ in range(2 * FREED_AT_ONCE)]
+    living = weakref.WeakSet(things)
+    for _ in range(2):
+        let_go(things)
+        await asyncio.sleep(2 * HELD_STILL_S)
+    assert len(things) == 2 * FREED_AT_ONCE
+    del things
+    left = [len(living)]
+    async with asyncio.timeout(60):
+        while living:
+            await asyncio.sleep(0)
+            left.append(len(living))
     assert max(before - after for before, after in pairwise(left)) == FREED_AT_ONCE
 
 

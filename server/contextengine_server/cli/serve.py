@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import logging
 import os
 import signal
@@ -75,6 +74,7 @@ async def _serve(
     """Serves until SIGTERM or SIGINT, then drains and ends the process. `ready` is told the address
     once calls are answered; at SIGHUP `read` reads the settings again."""
     from contextengine_server.app import running
+    from contextengine_server.health.collector import spare
 
     log = get_logger("contextengine.app")
     stop = asyncio.Event()
@@ -82,7 +82,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with running(settings, ends=True) as app:
-        _spare_the_collector()
+        spare()
         loop.add_signal_handler(signal.SIGHUP, _reload, app, read)
         ready(app.address)
         await stop.wait()
@@ -94,22 +94,6 @@ async def _serve(
     # At once: the port is still open, and a loop that ends like any other would cancel the calls
     # that came last.
     os._exit(0)
-
-
-def _spare_the_collector() -> None:
-    """Has the collector look at what is young, a little at a time, and at all hardly ever.
-
-    Warm sessions are many objects that live long and hold no cycles. Going through them again and
-    again, as the collector does by itself, took a sixth of the time of a step; what was loaded by
-    now need not be looked at at all. It looks at 10,000 objects when so many were made and not
-    freed, and once more at what is left of 30,000: everything stands still for 8 and 15 ms then,
-    measured while a session of 40,000 messages is written and read (50,000 and 1,000,000 objects:
-    21 and 127 ms, for a fiftieth less of processor time). All of them take a second or more, so
-    that waits for 60 million, or for memory to be short (`health.memory`).
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 2, 2_000)
 
 
 def _reload(app: App, read: Callable[[], Settings]) -> None:

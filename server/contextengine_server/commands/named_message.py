@@ -32,7 +32,7 @@ async def sequence_of(place: Place, session: Session, store: Store) -> int:
         return place
     known = session.ids.get(place.id)
     if known is not None:
-        return known[0]
+        return known.sequence
     rows = await store.messages_by_host_id(session.scope, [place.id])
     if rows:
         return rows[-1].sequence

@@ -72,6 +72,7 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import with_oldest
+from contextengine_server.slices import in_slices
 from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, Debt, SessionHead, SummaryRow
@@ -131,7 +132,7 @@ class Compactor(msgspec.Struct, frozen=True):
                 resting = self.resting(engine, session, wanted)
                 if resting and session.state.attempts.aborts:
                     return result.failed(session.state.attempts.failure)
-                facts = self.memory.of_pass(session, made)
+                facts = await in_slices(self.memory.of_pass(session, made))
             told = None
             if facts is not None:
                 seconds = self.memory.patience(tokens + wanted.uncounted, wanted.available)

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from contextengine_server.compaction.compaction_pass import Pass
 from contextengine_server.compaction.summary_request import source_message
-from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.work import Work, batches
 from contextengine_server.memory.range import MemoryRange
 from contextengine_server.session.session import Session
 from contextengine_server.session.state import FLUSH, SessionState
@@ -102,7 +102,7 @@ class MemoryFlush:
         it spawned is no user's word."""
         return self.memory is not None and not session.state.depth
 
-    def of_pass(self, session: Session, made: Pass) -> MemoryRange | None:
+    def of_pass(self, session: Session, made: Pass) -> Work[MemoryRange | None]:
         """What memory lacks of what a pass summarizes; None: nothing, or there is no memory."""
         if not self.listens(session):
             return None
@@ -112,13 +112,13 @@ class MemoryFlush:
             for entry in made.entries
             if not any(first <= entry.sequence <= last for first, last in flushed)
         ]
-        return self._range(session, lacking)
-
-    def _range(self, session: Session, entries: Sequence[Entry]) -> MemoryRange | None:
-        if not entries:
+        if not lacking:
             return None
-        first, last = entries[0].sequence, max(entry.sequence for entry in entries)
-        messages = [source_message(entry) for entry in entries]
+        first, last = lacking[0].sequence, max(entry.sequence for entry in lacking)
+        messages: list[SourceMessage] = []
+        for some in batches(lacking):
+            messages += map(source_message, some)
+            yield
         return range_of(session, first, last, messages)
 
     async def tell(self, given: MemoryRange, seconds: float = PATIENT_S) -> Told:

@@ -22,6 +22,7 @@ from contextengine_server.session.address import Address
 from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.session import Session
 from contextengine_server.session.state import SessionState
+from contextengine_server.slices import in_slices
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import MessageRow, SessionHead
 
@@ -61,7 +62,9 @@ class MemoryJob(msgspec.Struct, frozen=True):
             view = await compactor.planned_over(session, engine)
             wanted = CompactionRequest(available, force=True)
             made = await compactor.next_pass(engine, session, view, wanted, 0)
-            coming = memory.of_pass(session, made) if isinstance(made, Pass) else None
+            coming = (
+                await in_slices(memory.of_pass(session, made)) if isinstance(made, Pass) else None
+            )
         if coming is not None:
             await self._note(address, await memory.tell(coming, PATIENT_S))
 

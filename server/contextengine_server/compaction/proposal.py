@@ -42,6 +42,7 @@ from contextengine_server.session.rows import summary_of
 from contextengine_server.session.session import Session, survey
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.window import with_oldest
+from contextengine_server.slices import in_slices
 from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead, StoredReply, SummaryRow
@@ -125,7 +126,7 @@ class Proposals(msgspec.Struct, frozen=True):
                 if resting and session.state.attempts.aborts:
                     reason = proposal.done.failed(session.state.attempts.failure).why
                     break
-                facts = self.compactor.memory.of_pass(session, made)
+                facts = await in_slices(self.compactor.memory.of_pass(session, made))
                 if facts is not None:
                     await self.compactor.memory.tell(facts)
                 summary = await self.compactor.summary_for(

@@ -26,10 +26,12 @@ from contextengine_server.compaction.retold import (
 from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
+from contextengine_server.context.work import Work, batches
 from contextengine_server.engines.contract import CompactionStep, Engine, Said, event_name, unread
 from contextengine_server.engines.teller import teller_of
 from contextengine_server.memory.extraction.days import day_of_ms
 from contextengine_server.session.selection import Selection
+from contextengine_server.slices import in_slices
 from contextengine_server.summarize import (
     Cause,
     SourceMessage,
@@ -121,7 +123,7 @@ class SummaryRequests(msgspec.Struct):
         `frame` what it costs there besides its text; `count` counts in the session's encoding;
         `asked` is what the user said last, oldest first; `resting`: no model is asked.
         """
-        request = self.request(
+        requesting = self.request(
             scope,
             engine,
             step,
@@ -132,6 +134,7 @@ class SummaryRequests(msgspec.Struct):
             children=children,
             asked=asked,
         )
+        request = await in_slices(requesting)
         request = replace(request, better_than=better_than, resting=resting)
         parts = await self._retold(engine, request)
         room, most = shared(engine, request.target_tokens)
@@ -227,9 +230,12 @@ class SummaryRequests(msgspec.Struct):
         frame: int,
         children: Sequence[Summary] = (),
         asked: Sequence[Entry] = (),
-    ) -> SummaryRequest:
+    ) -> Work[SummaryRequest]:
         """What the summarizers are asked; see `write`."""
-        sources = [*map(source_summary, children), *map(source_message, entries)]
+        sources = [*map(source_summary, children)]
+        for some in batches(entries):
+            sources += map(source_message, some)
+            yield
         handoff = None
         if engine.declared.handoff:
             task = next((one.text for one in reversed(sources) if _asks(one)), "")

@@ -211,9 +211,9 @@ class Observations:
             list(self.pictures),
         )
 
-    def stale_steps(self) -> set[int]:
-        """The steps with stale results."""
-        return {message.step for message in self.stale.values()}
+    def stale_steps(self) -> Iterator[int]:
+        """The steps with stale results, some of them more than once."""
+        return (message.step for message in self.stale.values())
 
 
 def _form(

@@ -8,10 +8,10 @@ may still change. A prefix holds the frames and hash chain of all but the newest
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import accumulate, chain, takewhile
+from itertools import accumulate, takewhile
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -71,6 +71,11 @@ class Prefix:
     """The step that the last range goes on with; -1: nothing is joined yet."""
     joined: bool = False
     """True once it began a list."""
+
+    @property
+    def contents(self) -> tuple[list[bytes], list[bytes], list[int], dict[bytes, int]]:
+        """All that it holds much of, for whoever lets go of it."""
+        return self.frames, self.links, self.sums, self.at
 
     def add(self, segments: Sequence[Listed], view: View, before: int, most: int = 0) -> list[Slot]:
         """Goes on with what these segments show before a step, which none of them goes beyond. What
@@ -170,23 +175,23 @@ class PrefixCache:
     """The prefixes of a session by epoch; the least recently used leaves first. In a cache of
     cachetools, `size` would count as a use of each."""
 
-    __slots__ = ("_prefixes",)
+    __slots__ = ("_let_go", "_prefixes")
 
-    def __init__(self) -> None:
+    def __init__(self, let_go: Callable[..., object] = lambda *_: None) -> None:
+        """`let_go`: is told the lists and dictionaries of a prefix that leaves, which are long."""
+        self._let_go = let_go
         self._prefixes: OrderedDict[str, Prefix] = OrderedDict()
 
     def clear(self) -> None:
         """Forgets everything."""
+        for prefix in self._prefixes.values():
+            self._let_go(*prefix.contents)
         self._prefixes.clear()
 
     @property
     def size(self) -> int:
         """Bytes held besides the frames themselves, about."""
         return sum(250 * len(prefix.frames) for prefix in self._prefixes.values())
-
-    def links(self) -> Iterator[bytes]:
-        """What names the beginnings of all that is joined."""
-        return chain.from_iterable(prefix.links for prefix in self._prefixes.values())
 
     def join(
         self,
@@ -203,7 +208,8 @@ class PrefixCache:
         if prefix is None:
             prefix = self._prefixes[epoch] = Prefix()
             if len(self._prefixes) > MAX_PREFIXES:
-                self._prefixes.popitem(last=False)
+                _, gone = self._prefixes.popitem(last=False)
+                self._let_go(*gone.contents)
         else:
             self._prefixes.move_to_end(epoch)
         begun, segments = not prefix.joined, listed or plan.segments

@@ -36,7 +36,12 @@ from contextengine_server.session.receipt import (
 )
 from contextengine_server.session.rewind.checkpoints import with_checkpoints
 from contextengine_server.session.rewind.rewind import Rewind
-from contextengine_server.session.session import ENTRY_OVERHEAD, SESSION_OVERHEAD, Session
+from contextengine_server.session.session import (
+    ENTRY_OVERHEAD,
+    SESSION_OVERHEAD,
+    KnownMessage,
+    Session,
+)
 from contextengine_server.session.sessions import SessionCache, Sessions, count_messages
 from contextengine_server.session.state import SessionState, ViewFacts, encode_state
 from contextengine_server.session.usage.rereads import tell_rereads
@@ -159,7 +164,7 @@ class Appender(msgspec.Struct, frozen=True):
     ) -> _Plan:
         stored: list[Stored] = []
         entries: list[Entry] = []
-        fresh: dict[str, Entry] = {}
+        fresh: dict[str, KnownMessage] = {}
         sequence = session.head.last_sequence if session.head is not None else 0
         revision = session.head.revision + 1 if session.head is not None else 1
         for index, message in zip(places, incoming, strict=True):
@@ -168,24 +173,21 @@ class Appender(msgspec.Struct, frozen=True):
                 continue
             known = session.ids.get(message.id) if message.id else None
             if known is None and message.id in fresh:
-                before = fresh[message.id]
-                known = (before.sequence, before.hash, before.tokens)
+                known = fresh[message.id]
             if known is not None:
-                same = known[1] == message.hash
+                same = known.hash == message.hash
                 if not same and refuse_conflicts:
-                    raise conflict(field_name, index, message, known[1])
+                    raise conflict(field_name, index, message, known.hash)
                 disposition = Disposition.DUPLICATE if same else Disposition.CONFLICT
-                place, kept_hash, tokens = known
                 sent = b"" if same else message.hash
-                stored.append(
-                    Stored(index, message.id, place, disposition, kept_hash, tokens, sent)
-                )
+                kept = known.sequence, disposition, known.hash, known.tokens
+                stored.append(Stored(index, message.id, *kept, sent))
                 continue
             sequence += 1
             entry = arrived(message, sequence, revision)
             entries.append(entry)
             if message.id:
-                fresh[message.id] = entry
+                fresh[message.id] = KnownMessage(sequence, message.hash, message.tokens)
             stored.append(
                 Stored(
                     index, message.id, sequence, Disposition.STORED, message.hash, message.tokens

@@ -7,7 +7,8 @@ Rows read are in proportion to the window: one look-up of the running sum finds 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -18,8 +19,9 @@ from contextengine_server.context.fold import NeedsHistory, apply, extend
 from contextengine_server.context.message import MIN_CAP_CHARS
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View, top_level
-from contextengine_server.context.work import AT_ONCE, Work
+from contextengine_server.context.work import AT_ONCE, Work, batches
 from contextengine_server.session.rows import stored_summaries
+from contextengine_server.session.session import contents
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import (
     hold_newest,
@@ -66,24 +68,36 @@ async def load(
         view, summaries = await _load(store, head, state, shaper, reached, as_of)
         if reach is None or not view.base:
             return view, summaries
-        found = _tokens_of_shorter(view, reach)
+        found = await in_slices(_tokens_of_shorter(view, reach))
         if found <= large:
             return view, summaries
-        let_go(view.atoms)
+        let_go(*contents(view))
         # Where most of a history may be shown shorter, each step back finds nearly as much again.
         large = 2 * found if large else found
 
 
-def _tokens_of_shorter(view: View, reach: int) -> int:
+def _tokens_of_shorter(view: View, reach: int) -> Work[int]:
     """The tokens in memory of what may be shown shorter: messages that may be over a cap, results
     that later ones stand for, and what must be shown whatever the budget, where it is much of what
     the window is to hold."""
-    steps = {step for step in (*view.large, *view.observations.stale_steps()) if view.holds(step)}
+    steps: set[int] = set()
+    tokens = 0
+
+    def count(more: Iterable[int]) -> None:
+        nonlocal tokens
+        for step in more:
+            if step not in steps and view.holds(step):
+                steps.add(step)
+                tokens += view.atom(step).tokens
+
+    for some in batches(chain(view.large, view.observations.stale_steps())):
+        count(some)
+        yield
     needed = {*view.must_stay(), view.steps - 1}
     # A window reaches less than twice as far as its budget.
     if 2 * sum(view.atom(step).tokens for step in needed) > reach:
-        steps |= needed
-    return sum(view.atom(step).tokens for step in steps)
+        count(needed)
+    return tokens
 
 
 async def _load(

@@ -145,7 +145,7 @@ def refold(view: View, after: int, shaper: WireShaper) -> Work[tuple[View, list[
     for known in batches(now.items()):
         other += [facts for sequence, facts in known if before.get(sequence) != facts]
         yield
-    let_go(before.values(), now.values())
+    let_go(before, now)
     return again, other
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -67,11 +68,19 @@ def reader_of(model: str, provider: str) -> Addressee:
     return Addressee(model, provider, model_name(model), provider in REASONING_OPTIONAL)
 
 
+class KnownMessage(msgspec.Struct, frozen=True, gc=False):
+    """A stored message by its host id. The collector need not look at it: there are many."""
+
+    sequence: int
+    hash: bytes
+    tokens: int
+
+
 class Survey(msgspec.Struct, frozen=True):
     """What must be known of everything that a view holds."""
 
-    ids: dict[str, tuple[int, bytes, int]] = {}
-    """Host ids: (sequence, hash, tokens)."""
+    ids: dict[str, KnownMessage] = {}
+    """By host id."""
     size: int = 0
     """How many bytes the session takes with it, about."""
     damaged: Sequence[int] = ()
@@ -80,15 +89,15 @@ class Survey(msgspec.Struct, frozen=True):
 
 def survey(view: View) -> Work[Survey]:
     """Looks at everything that a view holds."""
-    ids: dict[str, tuple[int, bytes, int]] = {}
+    ids: dict[str, KnownMessage] = {}
     size, damaged = SESSION_OVERHEAD, set[int]()
     for summary in view.summaries:
         size += 2 * len(summary.slot.frame)
-    for atom in (*view.anchors.values(), *view.atoms):
+    for atom in chain(view.anchors.values(), view.atoms):
         for entry in (*atom.entries, *(dropped for dropped, _ in atom.dropped)):
             size += ENTRY_OVERHEAD + 2 * len(entry.body)
             if entry.id:
-                ids[entry.id] = (entry.sequence, entry.hash, entry.tokens)
+                ids[entry.id] = KnownMessage(entry.sequence, entry.hash, entry.tokens)
             if entry.damaged and atom.step >= view.base:
                 damaged.add(entry.sequence)
         yield
@@ -138,11 +147,11 @@ class Session:
         """How many uncovered tokens the window was loaded for; None: all."""
         self.live_summaries: list[Summary] = []
         """Every live summary, of all depths."""
-        self.ids: dict[str, tuple[int, bytes, int]] = {}
-        """Host ids of the messages in the window: (sequence, hash, tokens)."""
+        self.ids: dict[str, KnownMessage] = {}
+        """The messages in the window by host id."""
         self.damaged: Sequence[int] = ()
         """The sequences of messages that came damaged, some of them perhaps gone from the view."""
-        self.prefixes = PrefixCache()
+        self.prefixes = PrefixCache(let_go)
         self.pending: PendingCompaction | None = None
         """The newest compaction that was queued from here."""
         self.readings: dict[tuple[int, int], str] = {}
@@ -171,7 +180,9 @@ class Session:
 
     def note_rows(self, rows: Iterable[MessageRow]) -> None:
         """Remembers the host ids of stored messages before the window."""
-        self.ids.update({r.host_id: (r.sequence, r.content_hash, r.tokens) for r in rows})
+        self.ids.update(
+            {r.host_id: KnownMessage(r.sequence, r.content_hash, r.tokens) for r in rows}
+        )
 
     @property
     def revision(self) -> int:
@@ -193,7 +204,6 @@ class Session:
         self.live_summaries, self.encoding = summaries, encoding
         self.head, self.state, self.view, self.reach = head, state, view, reach
         view.reader = reader_of(head.model, head.provider) if head is not None else NOBODY
-        self.prefixes.clear()
         self.pending = None
         self.readings, self.reminders, self.objective = {}, None, None
         view.channel = state.channel
@@ -201,7 +211,8 @@ class Session:
 
     def let_go(self) -> None:
         """Has the loop free what the session holds some at a time. It is not used after this."""
-        let_go(*contents(self.view), self.ids.values(), self.prefixes.links())
+        let_go(*contents(self.view), self.ids)
+        self.prefixes.clear()
 
     def own_items(self) -> dict[str | bytes, Slot]:
         """Our items in this session that stand for messages (summaries, late results as notes), by
@@ -209,7 +220,7 @@ class Session:
         own: dict[str | bytes, Slot] = {}
         for summary in self.live_summaries:
             own[summary_item_id(summary.id)] = own[summary.slot.hash] = summary.slot
-        for atom in (*self.view.anchors.values(), *self.view.atoms):
+        for atom in chain(self.view.anchors.values(), self.view.atoms):
             if atom.note:
                 for slot in atom.slots:
                     if slot.form is Form.NOTE:
@@ -247,7 +258,7 @@ class Session:
             self.view.reader = reader_of(head.model, head.provider)
         for entry in entries:
             if entry.id:
-                self.ids[entry.id] = (entry.sequence, entry.hash, entry.tokens)
+                self.ids[entry.id] = KnownMessage(entry.sequence, entry.hash, entry.tokens)
         self.view.revision, self.view.incarnation = head.revision, head.incarnation
         self.view.commit_id = head.commit_id
         self.view.channel = state.channel

@@ -50,7 +50,7 @@ def test_a_later_read_of_the_same_stands_for_the_earlier() -> None:
     made = taken(read(1), read(2), read(3, target=b"other"), read(4))
     assert stale(made) == {1: (Replacement(0, by=2),), 2: (Replacement(0, by=4),)}
     assert made.sequences == [1, 2]
-    assert made.stale_steps() == {0, 1}
+    assert set(made.stale_steps()) == {0, 1}
     assert made.sums == [7, 14, 21, 28]
 
 

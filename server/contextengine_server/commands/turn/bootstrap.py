@@ -286,8 +286,8 @@ def _with_known(
         if index in told or (index not in found.matched and not message.own):
             continue
         sequence, content, tokens = found.matched.get(index, 0), message.hash, message.tokens
-        if message.id in session.ids:
-            sequence, content, tokens = session.ids[message.id]
+        if (known := session.ids.get(message.id)) is not None:
+            sequence, content, tokens = known.sequence, known.hash, known.tokens
         same = content == message.hash
         told[index] = Stored(
             index,

@@ -15,6 +15,7 @@ import msgspec
 from contextengine_server.context import alignment
 from contextengine_server.context.message import Entry, Form
 from contextengine_server.context.view import Summary, View
+from contextengine_server.session.session import KnownMessage
 from contextengine_server.wire.likeness import (
     Likenesses,
     ListedMessage,
@@ -24,9 +25,6 @@ from contextengine_server.wire.likeness import (
 )
 from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import summary_item_id
-
-Known = dict[str, tuple[int, bytes, int]]
-"""Stored messages by host id: (sequence, hash, tokens)."""
 
 
 class ListAlignment(msgspec.Struct, frozen=True):
@@ -61,7 +59,9 @@ class Aligner(msgspec.Struct, frozen=True):
 
     likenesses: Likenesses = msgspec.field(default_factory=Likenesses)
 
-    def align(self, live: Sequence[Incoming], view: View, known: Known) -> ListAlignment | None:
+    def align(
+        self, live: Sequence[Incoming], view: View, known: dict[str, KnownMessage]
+    ) -> ListAlignment | None:
         """Where the list meets the view; None where it does not. An empty view aligns with
         anything, and so does a list in which nothing is said."""
         listed = [index for index, message in enumerate(live) if not message.own]
@@ -72,7 +72,9 @@ class Aligner(msgspec.Struct, frozen=True):
         heard = self._heard([live[at] for at in listed])
         stored = self._stored(view, entries, standing.values())
         found = _aligned(live, listed, heard, entries, stored, standing)
-        elsewhere = {index: known[live[index].id][0] for index in listed if live[index].id in known}
+        elsewhere = {
+            index: known[live[index].id].sequence for index in listed if live[index].id in known
+        }
         # These are stored wherever they stand: before the window, or in another order.
         if found is None and not elsewhere:
             return None

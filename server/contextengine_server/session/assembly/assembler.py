@@ -175,7 +175,7 @@ class Assembler(msgspec.Struct, frozen=True):
             known_id = session.ids.get(call.bound_id)
             if known_id is None and all(message.id != call.bound_id for message in brought):
                 raise thread_beyond(call.bound_id)
-            allowance = replace(allowance, bound=known_id[0] if known_id is not None else 0)
+            allowance = replace(allowance, bound=known_id.sequence if known_id is not None else 0)
         if engine.id in self.guard.engines:
             await self.guard.admit(call, session, allowance, begins=begins_turn(call))
         return allowance

@@ -16,7 +16,7 @@ from contextengine_server.store.protocols import Store
 async def keeping(store: Store, session: Session, view: View, message_id: str) -> View:
     """The view with the atom of this message among those that must stay. Raises RowNotFound."""
     known = session.ids.get(message_id)
-    sequence = known[0] if known is not None else 0
+    sequence = known.sequence if known is not None else 0
     if not sequence:
         rows = await store.messages_by_host_id(session.scope, [message_id])
         if not rows:

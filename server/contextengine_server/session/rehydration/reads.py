@@ -41,11 +41,8 @@ def covered_reads(
     if not covered:
         return
     first, last = min(lo for lo, _ in covered), max(hi for _, hi in covered)
-    for one in reversed(view.observations.all):
-        # All that the session ever did is gone through: most of it at once.
-        if not first <= one.step <= last or one.key is None or one.failed:
-            continue
-        if not any(lo <= one.step <= hi for lo, hi in covered):
+    for one in reversed(view.observations.between(first, last + 1)):
+        if one.key is None or one.failed or not any(lo <= one.step <= hi for lo, hi in covered):
             continue
         target = one.key.target.hex()
         if target in seen or not view.holds(one.step):
