@@ -25,9 +25,9 @@ ASIDE_STEPS = 1_000
 """Steps of a view from which on an engine is asked in a thread. What it works out took 3 to 9 µs a
 step, so 3 to 9 ms; a thread costs a tenth of one."""
 
-ASIDE_RAW = 10_000
-"""Steps behind the summaries from which on a session is planned in a thread: an engine takes 1 to
-2 µs for each that it looks at, and looks at few of most."""
+ASIDE_RAW = 4_000
+"""Steps behind the summaries from which on a session is planned in a thread: an engine takes up to
+4 µs for each that it looks at, and looks at few of most."""
 
 FREED_AT_ONCE = 1_000
 """Atoms or rows of which memory is freed in one turn of the loop: 2 to 3 µs each."""

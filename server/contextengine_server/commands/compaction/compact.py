@@ -16,6 +16,7 @@ from contextengine_server.compaction.request import (
     DEFERRED,
     Compacted,
     CompactionRequest,
+    answered,
     describe,
 )
 from contextengine_server.compaction.undo import Undo
@@ -265,7 +266,11 @@ class Compact(msgspec.Struct, frozen=True):
 
     async def _at(self, engine: Engine, held: Session, available: ReferenceTokens) -> NextRequest:
         reminders = await reminders_for(self.store, engine, held)
-        return next_request(engine, held.encoding, held.view, available, reminders)
+
+        def ask() -> NextRequest:
+            return next_request(engine, held.encoding, held.view, available, reminders)
+
+        return await answered(engine, held.view.steps - held.view.base, ask, held.lock)
 
     async def _propose(
         self,
