@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from contextengine_server.commands.named_message import Place, sequence_of
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import (
+    DomainError,
     FieldViolation,
     InvalidField,
     LostRace,
@@ -115,7 +116,6 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
 
         Raises InvalidField, SessionNotFound, RowNotFound, SessionExists, SpawnLimit,
         RequestIdReused."""
-        await self.children.expire()  # what has had its time makes room
         parent = await self.addresses.find(tenant, wanted.parent)
         child = await self.addresses.find(tenant, wanted.child)
         if child.scope == parent.scope:
@@ -125,16 +125,25 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
                 "child.agent_id",
                 "must be the parent's agent in a fork: give CONTEXT_MODE_ISOLATED, or that agent",
             )
+        swept = False
         for _ in range(MAX_TRIES):
-            known = await self._known(parent.scope, wanted)
-            if known is not None:
-                return known
-            origin = await self._origin(parent, wanted.fork_after)
-            async with self.sessions.open(child.scope, lock=True) as session:
-                try:
+            try:
+                origin = await self._origin(parent, wanted.fork_after)
+                async with self.sessions.open(child.scope, lock=True) as session:
                     return await self._prepare(origin, child, wanted, session)
-                except (RevisionConflict, ParentGone):
-                    continue  # the child was made meanwhile, or the parent deleted: look again
+            except (RevisionConflict, ParentGone):
+                continue  # the child was made meanwhile, or the parent deleted: look again
+            except RequestIdReused:
+                raise
+            except DomainError:
+                # What is refused now may have been answered before, and what has had its time
+                # makes room. Most requests are new and have room, so they ask for neither.
+                known = await self._known(parent.scope, wanted)
+                if known is not None:
+                    return known
+                if swept or not await self.children.expire():
+                    raise
+                swept = True
         raise LostRace(
             f"child {child.scope.session} or its parent changes faster than it can be prepared:"
             " send again",
@@ -142,16 +151,11 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
         )
 
     async def _known(self, parent: Scope, wanted: SpawnRequest) -> Spawn | None:
-        """What the same request was answered before."""
+        """What the same request was answered before. Raises RequestIdReused."""
         if wanted.request is None:
             return None
         known = await self.store.spawns.asked(parent, wanted.request.id)
-        if known is not None and known.digest != wanted.request.digest:
-            raise RequestIdReused(
-                "request_id: was used for another request: every request needs an id of its own",
-                violations=[FieldViolation("request_id", "was used for another request")],
-            )
-        return known
+        return known if known is None else _same(known, wanted)
 
     async def _prepare(
         self,
@@ -162,9 +166,6 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
     ) -> Spawn:
         parent = origin.parent.head.scope
         if session.head is not None:
-            known = await self._known(parent, wanted)
-            if known is not None:
-                return known  # by the same request, while this one waited for the child's lock
             raise SessionExists(
                 f"child: session {child.scope.session!r} is there already: prepare a child before"
                 " it is first used, or give a new session_id",
@@ -221,9 +222,10 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
                 self.rules.max_children,
                 f"session {parent.session!r} has as many live children",
             ) from error
-        if made is spawn:
-            await self.sessions.fresh(session, 0)
-            self._announce(spawn, draft.head.revision)
+        if made is not spawn:
+            return _same(made, wanted)
+        await self.sessions.fresh(session, 0)
+        self._announce(spawn, draft.head.revision)
         return made
 
     async def _origin(self, address: Address, fork_after: Place | None) -> _Origin:
@@ -302,6 +304,17 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
                 "parent_session": spawn.parent_session,
             },
         )
+
+
+def _same(known: Spawn, wanted: SpawnRequest) -> Spawn:
+    """What a request id was answered before. Raises RequestIdReused where it was another
+    request's."""
+    if wanted.request is None or known.digest != wanted.request.digest:
+        raise RequestIdReused(
+            "request_id: was used for another request: every request needs an id of its own",
+            violations=[FieldViolation("request_id", "was used for another request")],
+        )
+    return known
 
 
 def _limit(which: str, limit: int, text: str) -> SpawnLimit:

@@ -131,6 +131,32 @@ async def test_children_have_their_time(server: Server) -> None:
     assert await server.core.children.expire() == 0
 
 
+@pytest.mark.parametrize("name", ["child", "second"])
+async def test_a_child_whose_time_has_passed_makes_room(serve: Serve, name: str) -> None:
+    server = await serve(**{"subagents.max_children": 1})
+    await server.ingest("a")
+    first = await prepare(server, ttl_ms=5_000)
+    with pytest.raises((SessionExists, SpawnLimit)):
+        await prepare(server, Ref(AGENT, name))
+    server.clock.advance(5)
+    assert (await prepare(server, Ref(AGENT, name))).token != first.token
+    assert await server.store.spawns.live_children(scope()) == 1
+
+
+async def test_what_was_answered_before_is_answered_though_it_would_be_refused_now(
+    server: Server,
+) -> None:
+    await server.ingest("a", "b")
+    first = await prepare(server, fork_after=2, request=request())
+    with pytest.raises(RequestIdReused):
+        await prepare(server, Ref(AGENT, "other"), request=request(digest=b"other"))
+    with pytest.raises(RequestIdReused):
+        await prepare(server, fork_after=9, request=request(digest=b"other"))
+    await server.core.children.end(first, "rolled_back", take_back=True)
+    again = await prepare(server, fork_after=9, request=request())
+    assert (again.token, again.end_reason) == (first.token, "rolled_back")
+
+
 async def test_so_many_children_and_so_deep(serve: Serve) -> None:
     server = await serve(**{"subagents.max_children": 1, "subagents.max_depth": 1})
     await server.ingest("a")
