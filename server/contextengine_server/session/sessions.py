@@ -10,7 +10,6 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from secrets import token_bytes
 from typing import Any
 
 import msgspec
@@ -23,10 +22,11 @@ from contextengine_server.context.work import AT_ONCE
 from contextengine_server.errors import UNCERTAIN, DeadlinePassed, LostRace, StoreDown
 from contextengine_server.fairness.place import PLACE
 from contextengine_server.slices import Pace, in_slices
+from contextengine_server.store.commits import COMMIT_IDS
 from contextengine_server.store.errors import StoreUnavailable, StoreUncertain
 from contextengine_server.store.held_lease import held
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import COMMIT_ID, LINE, Commit, SessionHead
+from contextengine_server.store.rows import LINE, Commit, SessionHead
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT, Trace
 from contextengine_server.wire.damage import summary_hash
@@ -394,7 +394,7 @@ class Sessions(msgspec.Struct, frozen=True):
             session_key=key,
             updated_ms=max(now, head.updated_ms),
             ended=False,
-            commit_id=token_bytes(COMMIT_ID),
+            commit_id=next(COMMIT_IDS),
             ancestors=(head.ancestors + head.commit_id)[-LINE:],
             **changed,
         )

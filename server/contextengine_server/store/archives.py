@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from secrets import token_bytes
 from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.rows import COMMIT_ID, LINE, MessageRow, SessionHead, SummaryRow
+from contextengine_server.store.commits import COMMIT_IDS
+from contextengine_server.store.rows import LINE, MessageRow, SessionHead, SummaryRow
 
 
 class Stage(IntEnum):
@@ -121,6 +121,6 @@ def moved(head: SessionHead, archived: str) -> SessionHead:
     return replace(
         head,
         archived=archived,
-        commit_id=token_bytes(COMMIT_ID),
+        commit_id=next(COMMIT_IDS),
         ancestors=(head.ancestors + head.commit_id)[-LINE:],
     )

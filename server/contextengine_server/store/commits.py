@@ -1,9 +1,21 @@
-"""What a store asks of a commit before it writes anything."""
+"""What commits are named, and what a store asks of one before it writes anything."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
+from operator import methodcaller
+from secrets import token_bytes
+
 from contextengine_server.store.errors import StoreError
-from contextengine_server.store.rows import Commit
+from contextengine_server.store.rows import COMMIT_ID, Commit
+
+_NUMBER = 8
+COMMIT_IDS: Iterator[bytes] = map(
+    token_bytes(COMMIT_ID - _NUMBER).__add__, map(methodcaller("to_bytes", _NUMBER, "big"), count())
+)
+"""Names for commits, no two the same: the process by chance, its commits by number. Whoever asks
+the system for chance gives up the interpreter, and beside busy threads waits for it again."""
 
 
 def check(change: Commit) -> None:

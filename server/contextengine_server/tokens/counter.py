@@ -12,6 +12,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
 import tiktoken
 
@@ -27,6 +28,11 @@ SLICE_CHARS = 16 * 1024
 Its regular expressions overflow their stack on a run of a million spaces (65,536 are fine), and a
 single piece of n letters takes n log n. So bounded, the worst slices found take a few milliseconds.
 """
+
+_SHORT_CHARS = 32
+"""A text of no more, as the name of a tool, is said over and over, and its count is kept: the
+tokenizer gives up the interpreter for every text, and beside busy threads waits for it again."""
+_SHORT_KEPT = 4_096
 
 _SEARCH_CHARS = 1024
 _WORD_END = re.compile(r"[^\W_](?=[ \t\r\n])")
@@ -48,6 +54,7 @@ class TokenCounter:
         self.method = f"tiktoken:{self.encoding}"
         """How counts are made, as estimates name it."""
         self._loaded: tiktoken.Encoding | None = None
+        self._count_short = lru_cache(_SHORT_KEPT)(self._count_slice)
         # Threads of our own: counting neither waits for other rooms' work nor keeps it waiting.
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tokens")
 
@@ -82,7 +89,8 @@ class TokenCounter:
         try:
             total = 0
             for text in texts:  # none is longer than a slice
-                total += len(encode(text))
+                short = len(text) <= _SHORT_CHARS
+                total += self._count_short(text) if short else len(encode(text))
             return total
         except BaseException:
             return sum(map(self.count_text, texts))  # which knows a panic, or fails in the same way

@@ -11,7 +11,7 @@ from operator import attrgetter, methodcaller
 from sys import intern
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.context.message import HASH_BYTES, MadeBy, Traits
+from contextengine_server.context.message import HASH_BYTES, MadeBy, ReadKey, Traits
 from contextengine_server.errors import InvalidField
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
@@ -96,18 +96,29 @@ def is_excluded(message: pb.Message) -> bool:
     )
 
 
-def outward(message: pb.Message) -> tuple[list[pb.ToolCallPart], list[tuple[int, str]]]:
+def outward(
+    message: pb.Message, kinds: Sequence[str | None] | None = None
+) -> tuple[list[pb.ToolCallPart], list[tuple[int, str]]]:
     """The calls that wait for a result from another message, and the results, as (part index, call
-    id), that answer one.
+    id), that answer one. `kinds`: of its parts, where they are known.
 
     A call that its own message answers (a tool that the provider runs) needs nothing from outside.
     """
+    kinds = [*map(_KIND, message.parts)] if kinds is None else kinds
+    if "tool_result" not in kinds:
+        return [part.tool_call for part in message.parts if part.HasField("tool_call")], []
+    if "tool_call" not in kinds:
+        found = [
+            (index, part.tool_result.call_id)
+            for index, part in enumerate(message.parts)
+            if part.HasField("tool_result")
+        ]
+        return [], found
     calls: list[pb.ToolCallPart] = []
     results: list[tuple[int, str]] = []
     waiting: dict[str, list[int]] = {}
     answered: set[int] = set()
-    for index, part in enumerate(message.parts):
-        kind = part.WhichOneof("kind")
+    for index, (part, kind) in enumerate(zip(message.parts, kinds, strict=True)):
         if kind == "tool_call":
             waiting.setdefault(part.tool_call.call_id, []).append(len(calls))
             calls.append(part.tool_call)
@@ -122,25 +133,24 @@ def outward(message: pb.Message) -> tuple[list[pb.ToolCallPart], list[tuple[int,
 
 def read_traits(message: pb.Message) -> Traits:
     """What the laws must know of the message."""
+    parts = [*message.parts]  # held: what is looked at again need not be made again
+    kinds = [*map(_KIND, parts)]
     thinking, by = None, NOBODY
     if message.role == pb.ROLE_ASSISTANT:
         thinking, by = thinking_of(message), made_by(message)
-    kinds = [*map(_KIND, message.parts)]
     images = _places("image", kinds) if "image" in kinds else ()
     if thinking is None and _SAID.issuperset(kinds):
         marked = bool(message.labels)
         return _plain(
             message.role,
-            len(message.parts),
+            len(parts),
             marked and is_pinned(message),
             marked and is_excluded(message),
             by,
             images,
             message.is_heartbeat or (message.role == pb.ROLE_ASSISTANT and is_heartbeat(message)),
         )
-    calls, results = outward(message)
-    parts, count = message.parts, len(kinds)
-    keys = tuple([read_key(call.name, call.arguments_json) for call in calls])
+    calls, results = outward(message, kinds)
     reasoning = (
         [parts[at].reasoning for at, kind in enumerate(kinds) if kind == "reasoning"]
         if "reasoning" in kinds
@@ -148,26 +158,51 @@ def read_traits(message: pb.Message) -> Traits:
     )
     pinned, excluded = is_pinned(message), is_excluded(message)
     if not calls and not results and not reasoning and thinking is None:
-        return _plain(message.role, count, pinned, excluded, by, images, message.is_heartbeat)
-    answers = [(index, facts_of_result(parts[index].tool_result)) for index, _ in results]
+        return _plain(message.role, len(parts), pinned, excluded, by, images, message.is_heartbeat)
+    ids: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    asked: tuple[bytes, ...] = ()
+    reads: tuple[ReadKey | None, ...] = ()
+    if calls:
+        given = [(call.name, call.arguments_json) for call in calls]
+        ids = tuple([call.call_id for call in calls])
+        tools = tuple([intern(name) for name, _ in given])
+        asked = tuple([call_key(name, arguments) for name, arguments in given])
+        reads = tuple([read_key(name, arguments) for name, arguments in given])
+    failed: list[int] = []
+    pictured: list[int] = []
+    silent: list[int] = []
+    chars: list[int] = []
+    texts: list[bytes] = []
+    for index, _ in results:
+        answer = facts_of_result(parts[index].tool_result)
+        chars.append(answer.chars)
+        texts.append(answer.text)
+        if answer.failed:
+            failed.append(index)
+        if answer.pictured:
+            pictured.append(index)
+        if answer.silent:
+            silent.append(index)
     return Traits(
         role=message.role,
-        part_count=count,
-        calls=tuple([call.call_id for call in calls]),
+        part_count=len(parts),
+        calls=ids,
         results=tuple(results),
-        tools=tuple([intern(call.name) for call in calls]),
-        asked=tuple([call_key(call.name, call.arguments_json) for call in calls]),
-        reads=keys if any(keys) else (),
-        failed=tuple([index for index, answer in answers if answer.failed]),
-        pictured=tuple([index for index, answer in answers if answer.pictured]),
+        tools=tools,
+        asked=asked,
+        reads=reads if any(reads) else (),
+        failed=tuple(failed),
+        pictured=tuple(pictured),
         images=images,
-        chars=tuple([answer.chars for _, answer in answers]),
-        texts=tuple([answer.text for _, answer in answers]),
-        silent=tuple([index for index, answer in answers if answer.silent]),
+        chars=tuple(chars),
+        texts=tuple(texts),
+        silent=tuple(silent),
         # A user's words are no model's: what is sealed among them stays as it is in every form.
-        sealed=message.role != pb.ROLE_USER
+        sealed=bool(reasoning)
+        and message.role != pb.ROLE_USER
         and any(part.signature or part.redacted_data for part in reasoning),
-        only_reasoning=len(reasoning) == count,
+        only_reasoning=len(reasoning) == len(parts),
         pinned=pinned,
         excluded=excluded,
         thinking=thinking,

@@ -8,7 +8,6 @@ session of it. Whoever makes the session in the meantime wins, and what was stag
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from secrets import token_bytes
 
 from msgspec.structs import replace
 
@@ -33,9 +32,10 @@ from contextengine_server.session.rewind.checkpoints import with_checkpoints
 from contextengine_server.session.sessions import count_messages
 from contextengine_server.session.state import ALL_OF_IT, FLUSH, SessionState
 from contextengine_server.slices import in_slices
+from contextengine_server.store.commits import COMMIT_IDS
 from contextengine_server.store.errors import DuplicateHostIds, RevisionConflict
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import COMMIT_ID, Commit, Debt, SessionHead
+from contextengine_server.store.rows import Commit, Debt, SessionHead
 from contextengine_server.wire.message import Incoming
 
 ERASED_AT_ONCE = 2_000
@@ -92,7 +92,7 @@ class StagedSession:
             session_key=key,
             created_ms=now,
             updated_ms=now,
-            commit_id=token_bytes(COMMIT_ID),
+            commit_id=next(COMMIT_IDS),
         )
         head, state = edit(head, self._state)
         head = replace(head, state=state.encode())
