@@ -14,6 +14,7 @@ FRAMEWORKS := tests/hosts/.venv
 FRAMEWORKS_READY := $(FRAMEWORKS)/.ready
 OPENCLAW := tests/hosts/openclaw/node_modules/.package-lock.json
 CODEX := tests/codex/node_modules/.package-lock.json
+CLAUDE_CODE := tests/hosts/claude-code/node_modules/.package-lock.json
 RELEASED := proto/released/v1.binpb
 # The plugins that buf runs, pinned here (Go) and in clients/typescript/package-lock.json.
 TOOLS := .tools/bin
@@ -174,6 +175,9 @@ test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, 
 	$(BIN)/python -c 'from tests.codex.app_server import binary; raise SystemExit("npm brought no Codex for this platform" if binary() is None else 0)'
 	$(BIN)/python -m pytest -q tests/codex
 
+test-recorded: setup $(CODEX) $(CLAUDE_CODE) ## Hold the real Codex and Claude Code (0.8 GB), whose plugins record, to the table of scenarios
+	$(BIN)/python -m pytest -q -s tests/hosts/test_table.py -k 'codex or claude-code'
+
 # Turns of each conversation that an agent holds with the service behind it; `make test` plays ten.
 HOST_TURNS ?= 200
 
@@ -182,7 +186,7 @@ test-hosts: setup $(FRAMEWORKS_READY) $(if $(shell command -v npm),$(NODE_HOSTS)
 	$(BIN)/python -m tests.hosts.latency
 
 test-frameworks: $(FRAMEWORKS_READY) ## Hold every framework, installed into tests/hosts, to one table of scenarios
-	$(FRAMEWORKS)/bin/python -m pytest -q -n auto tests/hosts/test_table.py tests/hosts/test_langchain.py tests/hosts/test_framework_parts.py
+	$(FRAMEWORKS)/bin/python -m pytest -q -n auto tests/hosts/test_table.py tests/hosts/test_langchain.py tests/hosts/test_framework_parts.py -k 'not codex and not claude-code'
 
 test-helm: setup $(HELM) $(KUBERNETES) ## Lint and render the Helm chart, and start a server with what is rendered (needs Go)
 	CONTEXTENGINE_HELM=yes $(BIN)/python -m pytest -q tests/deploy/test_chart.py
@@ -293,6 +297,10 @@ $(OPENCLAW): tests/hosts/openclaw/package-lock.json
 
 $(NODE_HOSTS): tests/hosts/node/package-lock.json
 	cd tests/hosts/node && npm install --no-save --ignore-scripts --no-audit --no-fund
+	touch $@
+
+$(CLAUDE_CODE): tests/hosts/claude-code/package-lock.json
+	cd tests/hosts/claude-code && npm install --no-save --ignore-scripts --no-audit --no-fund
 	touch $@
 
 $(CODEX): tests/codex/package-lock.json

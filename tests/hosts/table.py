@@ -26,8 +26,19 @@ WHERE = {
     "proxy-chat": ("openai", "proxy_hosts", "ChatProxyHost"),
     "proxy-responses": ("openai", "proxy_hosts", "ResponsesProxyHost"),
     "proxy-anthropic": ("anthropic", "proxy_hosts", "AnthropicProxyHost"),
+    "codex": (
+        "npm:../codex/node_modules/@openai/codex-*/vendor/*/bin/codex",
+        "codex_host",
+        "CodexHost",
+    ),
+    "claude-code": (
+        "npm:claude-code/node_modules/@anthropic-ai/claude-code-*/claude",
+        "claude_code_host",
+        "ClaudeCodeHost",
+    ),
 }
-"""What each host needs, and where it is."""
+"""What each host needs, a module or a program that npm brings, and where it is."""
+HERE = Path(__file__).parent
 
 
 class Stage:
@@ -74,12 +85,16 @@ class Stage:
         wanted = joined(await host.transcript())
 
         async def same() -> bool:
-            return joined(await self.stored(host.ref)) == wanted
+            return await self.view(host, host.ref) == wanted
 
         try:
             await soon(same)
         except TimeoutError:
-            assert joined(await self.stored(host.ref)) == wanted
+            assert await self.view(host, host.ref) == wanted
+
+    async def view(self, host: Host, ref: SessionRef) -> str:
+        """What the user, the model and its tools said in a session, in order."""
+        return joined([text for text in await self.stored(ref) if not host.own(text)])
 
     async def summarized(self, host: Host) -> None:
         """Waits until the background has made a summary: a real model takes longer than ours."""
@@ -93,20 +108,35 @@ class Stage:
 
 def joined(texts: list[str]) -> str:
     """Texts in their order, however a format parts them into messages."""
-    return "\n".join(texts)
+    return "\n".join(text.rstrip() for text in texts)
+
+
+def found(name: str) -> type[Host] | None:
+    """The host of a name. None: it is not installed here."""
+    needs, module, kind = WHERE[name]
+    if needs.startswith("npm:"):
+        if not any(HERE.glob(needs.removeprefix("npm:"))):
+            return None
+    else:
+        try:
+            importlib.import_module(needs)
+        except ImportError:
+            return None
+    host: type[Host] = getattr(importlib.import_module(f"tests.hosts.frameworks.{module}"), kind)
+    return host
 
 
 @asynccontextmanager
 async def played(name: str, path: Path) -> AsyncIterator[tuple[Stage, Host]]:
     """A host with the service behind it."""
-    needs, module, kind = WHERE[name]
-    pytest.importorskip(needs, exc_type=ImportError)
+    kind = found(name)
+    if kind is None:
+        pytest.skip(f"{name} is not installed")
     async with gate("127.0.0.1:1") as way:
         stage = Stage(path, way)
         with stage.life:
             stage.serve()
-            made = getattr(importlib.import_module(f"tests.hosts.frameworks.{module}"), kind)
-            host: Host = made(way.address, stage.brain)
+            host = kind(way.address, stage.brain)
             async with host.running():
                 yield stage, host
 

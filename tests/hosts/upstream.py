@@ -30,7 +30,7 @@ class Answer:
     calls: list[Json] = field(default_factory=list)
     thought: str = ""
     tool: str = TOOL
-    """Which tool is called, where Chat Completions are spoken."""
+    """Which tool is called."""
 
 
 @dataclass
@@ -191,7 +191,7 @@ class _Responses:
                     "type": "function_call",
                     "id": f"fc_{number}_{at}",
                     "call_id": f"call_{number}_{at}",
-                    "name": TOOL,
+                    "name": answer.tool,
                     "arguments": json.dumps(given),
                     "status": "completed",
                 }
@@ -257,7 +257,7 @@ class _Anthropic:
         if answer.words:
             content.append({"type": "text", "text": answer.words})
         content += [
-            {"type": "tool_use", "id": f"toolu_{number}_{at}", "name": TOOL, "input": given}
+            {"type": "tool_use", "id": f"toolu_{number}_{at}", "name": answer.tool, "input": given}
             for at, given in enumerate(answer.calls)
         ]
         return {

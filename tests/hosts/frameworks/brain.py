@@ -72,7 +72,7 @@ class Brain:
     def chat(self, number: int, given: Any) -> Answer | Response:
         """The answer to a request of Chat Completions or Responses."""
         rows = given.get("messages") or given["input"]
-        texts = [text for row in rows for text in _texts(row)]
+        texts = [text for row in rows for text in texts_of(row)]
         try:
             return self.answer(texts, rows[-1].get("role") == "user")
         except ModelFailed as error:
@@ -80,7 +80,7 @@ class Brain:
             return JSONResponse({"error": told}, 400)
 
 
-def _texts(row: Any) -> list[str]:
+def texts_of(row: Any) -> list[str]:
     """The texts of an element of a request; instructions are not looked at."""
     if row.get("role") in ("system", "developer"):
         return []

@@ -35,6 +35,8 @@ class Host(ABC):
     """Whether what the user said before the model failed is no part of the conversation."""
     keeps_list: ClassVar[bool] = True
     """Whether the conversation is the framework's own, and not the service's."""
+    assembles: ClassVar[bool] = True
+    """Whether the service decides what the model sees. Else it records, and the model asks."""
 
     def __init__(self, address: str, brain: Brain) -> None:
         """address: of the service."""
@@ -47,7 +49,7 @@ class Host(ABC):
         try:
             yield self
         finally:
-            await self.stop()
+            await self.end()
 
     def client(self) -> AsyncClient:
         """A client as the documents say that it is made."""
@@ -61,6 +63,10 @@ class Host(ABC):
     async def stop(self) -> None:
         """Ends. What a user would find again afterwards is kept."""
 
+    async def end(self) -> None:
+        """Ends for good."""
+        await self.stop()
+
     @abstractmethod
     async def say(self, words: str) -> None:
         """A turn. Raises whatever the framework raises where the model fails."""
@@ -73,6 +79,10 @@ class Host(ABC):
     @abstractmethod
     def ref(self) -> SessionRef:
         """The session in the service."""
+
+    def own(self, text: str) -> bool:
+        """Whether the host says this for itself: it is no part of what was said."""
+        return False
 
     async def undo(self) -> None:
         """Takes the last turn back."""

@@ -137,3 +137,64 @@ def test_what_is_wrong_is_said_with_its_line(
         read(tmp_path, bad, said("after it"))
     assert said_of_it in str(error.value)
     assert error.value.line == 2
+
+
+SEGMENT, SECOND, FORK = (f"01a20a25-0502-7c01-9062-00000000000{at}" for at in range(3))
+
+
+def write(file: Path, *lines: dict[str, Any], begins: int = 0) -> Path:
+    """A file of a thread whose history Codex pages: each line has its place in the thread."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    placed = [{**one, "ordinal": begins + at} for at, one in enumerate(lines)]
+    file.write_text("".join(json.dumps(one) + "\n" for one in placed), encoding="utf-8")
+    return file
+
+
+def head(base: str, until: int, thread: str = THREAD) -> dict[str, Any]:
+    before = {"thread_id": base, "end_ordinal_exclusive": until}
+    return line("session_meta", id=thread, model_provider="openai", history_base=before)
+
+
+def words(path: Path) -> tuple[list[str], list[str], frozenset[str]]:
+    (session,) = read_transcript(path)
+    names = [message.id for message in session.messages]
+    return [text_of(one) for one in session.messages], names, session.abandoned
+
+
+def test_a_thread_that_was_taken_back_goes_on_in_another_file(tmp_path: Path) -> None:
+    day = tmp_path / "sessions" / "2026" / "11"
+    first = write(
+        day / "26" / f"rollout-2026-11-26T22-30-39-{THREAD}.jsonl",
+        *(HEAD, said("one"), said("ONE", "assistant"), said("two"), said("TWO", "assistant")),
+    )
+    again = day / "27" / f"rollout-2026-11-27T00-30-47-{THREAD}_{SEGMENT}.jsonl"
+    write(again, head(THREAD, 3), said("instead"), said("INSTEAD", "assistant"), begins=3)
+    texts, names, abandoned = words(again)
+    assert texts == ["one", "ONE", "instead", "INSTEAD"]
+    # What is stored of the first file keeps its names, and no line of another has one of them.
+    assert names == [f"{THREAD}:2", f"{THREAD}:3", f"{SEGMENT}:2", f"{SEGMENT}:3"]
+    assert names[:2] == words(first)[1][:2]
+    assert abandoned == {f"{THREAD}:4", f"{THREAD}:5"}
+    # Back behind that as well: the file between is left whole, though no head names it.
+    third = again.with_name(f"rollout-2026-11-27T00-31-00-{THREAD}_{SECOND}.jsonl")
+    write(third, head(THREAD, 1), said("anew"), begins=1)
+    texts, names, abandoned = words(third)
+    assert texts == ["anew"]
+    assert {f"{SEGMENT}:2", f"{SEGMENT}:3", f"{THREAD}:2", f"{THREAD}:5"} < abandoned
+    # A thread that was forked from a segment.
+    fork = day / "27" / f"rollout-2026-11-27T00-32-00-{FORK}.jsonl"
+    write(fork, head(SEGMENT, 5, FORK), said("aside"), begins=5)
+    assert words(fork)[0] == ["one", "ONE", "instead", "aside"]
+    assert words(fork)[1][-1] == f"{FORK}:2"
+    (session,) = read_transcript(fork)
+    assert session.session_id == FORK
+
+
+def test_a_file_whose_beginning_is_gone_is_what_there_is(tmp_path: Path) -> None:
+    file = tmp_path / f"rollout-2026-11-27T00-30-47-{THREAD}_{SEGMENT}.jsonl"
+    write(file, head(THREAD, 3), said("instead"), begins=3)
+    assert words(file)[0] == ["instead"]
+    # A head that names itself, or whatever is no id, leads nowhere.
+    for name in (SEGMENT, "*", "../x"):
+        write(file, head(name, 3), said("instead"), begins=3)
+        assert words(file)[0] == ["instead"]

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..messages import text_of
 from ..types import ROLE_ASSISTANT, ROLE_USER, Message
+from .codex_history import Segment
 from .node import Node, members, parse
 from .responses import from_responses
 from .session_files import Entry, HostSummary, ModelUpdate, Transcript
@@ -32,13 +33,22 @@ def is_rollout(first: Mapping[str, Any]) -> bool:
     return first.get("type") == "session_meta" and isinstance(first.get("payload"), Mapping)
 
 
-def codex_session(entries: Sequence[Entry], name: str) -> Transcript:
-    """The thread of a rollout; `name` is its id where the file has none. A message's id is the
-    thread and the number of the line that it begins with, so that a file that has grown gives what
-    it gave, and more. Raises FormatError with the number of the line."""
+def codex_session(segments: Sequence[Segment], name: str) -> Transcript:
+    """The thread of a rollout's files; `name` is its id where they have none. A message's id is
+    that of its file, which is the thread's for a thread's first, and the number of the line that it
+    begins with, so that a file that has grown gives what it gave, and more. Raises FormatError with
+    the number of the line."""
     rollout = _Rollout(name)
-    for entry in entries:
-        rollout.take(entry)
+    *_, last = segments
+    if last.entries:
+        rollout.name(last.entries[0])
+    for segment in segments:
+        rollout.enter(segment.name)
+        for entry in segment.entries:
+            if (entry.node.number("ordinal") or 0) < segment.until:
+                rollout.take(entry)
+            else:
+                rollout.leave(entry)
     return rollout.transcript()
 
 
@@ -46,8 +56,7 @@ class _Rollout:
     """What the lines say, one after the other."""
 
     def __init__(self, name: str) -> None:
-        self._thread = name
-        self._named = False
+        self._thread = self._file = name
         self._provider = ""
         self._models: list[ModelUpdate] = []
         self._messages: list[Message] = []
@@ -72,6 +81,23 @@ class _Rollout:
             frozenset(self._abandoned),
         )
 
+    def name(self, head: Entry) -> None:
+        """Takes the thread's name from the head of its newest file."""
+        if head.node.text("type") == "session_meta" and (payload := head.node.node("payload")):
+            self._thread = self._file = payload.text("id") or self._thread
+            self._provider = payload.text("model_provider")
+
+    def enter(self, file: str) -> None:
+        """What follows is of the file of this id. Empty: of the thread's first."""
+        self._flush()
+        self._file = file or self._thread
+
+    def leave(self, entry: Entry) -> None:
+        """A line that the thread has gone back behind."""
+        if entry.node.text("type") == "response_item":
+            self._abandoned.add(f"{self._file}:{entry.line}")
+            self._left_out["items of turns that were taken back"] += 1
+
     def take(self, entry: Entry) -> None:
         """The next line."""
         with entry.named():
@@ -82,16 +108,14 @@ class _Rollout:
         match kind:
             case "response_item":
                 self._items.append(entry)
-            case "session_meta" if not self._named:
-                self._named = True
-                self._thread = payload.text("id") or self._thread
-                self._provider = payload.text("model_provider")
             case "compacted":
                 self._flush()
                 self._compacted(entry, payload)
             case "event_msg" if payload.text("type") == "thread_rolled_back":
                 self._flush()
                 self._roll_back(payload.number("num_turns") or 0)
+            case "session_meta" if payload.text("id") == self._thread:
+                pass
             case "session_meta":
                 # A thread that was forked repeats the lines of its parent behind its own head.
                 self._left_out["heads of forked threads"] += 1
@@ -111,7 +135,7 @@ class _Rollout:
         for message in from_responses(texts):
             native = parse(message.native.json)
             first, *_ = islice(items, len(native) if isinstance(native, list) else 1)
-            message.id = f"{self._thread}:{first.line}"
+            message.id = f"{self._file}:{first.line}"
             if message.role == ROLE_ASSISTANT:
                 message.provider = self._provider
                 message.model = self._models[-1].model if self._models else ""
@@ -134,7 +158,7 @@ class _Rollout:
                 self._messages.pop()
                 self._left_out["replies that made a summary"] += 1
         if text.strip():
-            name = f"{self._thread}:{entry.line}"
+            name = f"{self._file}:{entry.line}"
             self._summaries.append(HostSummary(name, len(self._messages), text))
         else:
             self._left_out["compactions without a text"] += 1

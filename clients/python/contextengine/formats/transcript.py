@@ -13,6 +13,7 @@ from typing import Any
 from ..types import Message
 from .anthropic import from_anthropic
 from .claude_code import claude_code_session, is_claude_code
+from .codex_history import history
 from .codex_rollout import codex_session, is_rollout
 from .node import FormatError, Node, Span, elements, load, members, parse
 from .openai import from_openai
@@ -59,6 +60,7 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
     Claude Code session (entries with a `sessionId`), entries of Pi or OpenClaw (they have a
     `type`), sessions of OpenAI chat (`session_id` and `messages`), or messages of one OpenAI chat
     (`role`). Of a file with branches the one is read that ends with the last entry.
+    A rollout that goes on in the middle of another file is read with that file, where it is there.
     A session that the file does not name is named for the file. Raises TranscriptError, OSError.
     """
     file = Path(path)
@@ -79,7 +81,7 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
         return iter([_anthropic(file)])
     if isinstance(value, dict):
         if is_rollout(value):
-            return _harness(codex_session, file)
+            return _rollout(file)
         if is_claude_code(value):
             return _harness(claude_code_session, file)
         if "type" in value:
@@ -130,15 +132,30 @@ def _harness(
     read: Callable[[Sequence[Entry], str], Transcript], path: Path
 ) -> Iterator[Transcript]:
     """The session of a harness's file, entry by entry."""
+    entries = _entries(path)
+    try:
+        yield read(entries, path.stem)
+    except FormatError as error:
+        raise TranscriptError(path, error.line, str(error)) from None
+
+
+def _rollout(path: Path) -> Iterator[Transcript]:
+    """The thread whose last file this is."""
+    try:
+        segments = history(path, _entries)
+        yield codex_session(segments, path.stem)
+    except FormatError as error:
+        raise TranscriptError(path, error.line, str(error)) from None
+
+
+def _entries(path: Path) -> list[Entry]:
+    """The lines of a harness's file."""
     entries: list[Entry] = []
     for line in _objects(path):
         with line.named():
             line.node.required("type")
         entries.append(Entry(line.node, line.raw, len(entries), line.number))
-    try:
-        yield read(entries, path.stem)
-    except FormatError as error:
-        raise TranscriptError(path, error.line, str(error)) from None
+    return entries
 
 
 def _anthropic(path: Path) -> Transcript:

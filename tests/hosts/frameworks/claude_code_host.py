@@ -1,0 +1,127 @@
+"""Claude Code itself, installed into tests/hosts/claude-code by npm, with the plugin of
+integrations/claude-code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from contextengine.types import SessionRef
+
+from .brain import Brain
+from .recorded import INTEGRATIONS, RecordedHost
+
+INSTALLED = Path(__file__).parents[1] / "claude-code" / "node_modules"
+TURN_S = 60.0
+
+
+def binary() -> Path | None:
+    """The program that npm brought for this platform. None: it is not installed."""
+    return next(INSTALLED.glob("@anthropic-ai/claude-code-*/claude"), None)
+
+
+class TurnFailed(Exception):
+    """Claude Code says that a turn failed. The text is what its user reads."""
+
+
+class ClaudeCodeHost(RecordedHost):
+    """One conversation of `claude`, a process through its turns."""
+
+    name = "claude-code"
+
+    def __init__(self, address: str, brain: Brain) -> None:
+        super().__init__(address, brain)
+        self._ends: list[str] = []
+        """The entry that each turn ended with."""
+
+    async def install(self) -> None:
+        await self._run("plugin", "marketplace", "add", str(INTEGRATIONS))
+        await self._run("plugin", "install", "contextengine@contextengine")
+
+    async def open(self) -> None:
+        await self._open(*(["--resume", self.session] if self.session else []))
+
+    async def _open(self, *more: str) -> None:
+        words = ["-p", "--input-format", "stream-json", "--output-format", "stream-json"]
+        allowed = ["--allowedTools", "Read", "mcp__plugin_contextengine_contextengine__ctx_search"]
+        self._process = await self._begin(*words, "--verbose", *more, *allowed)
+
+    async def stop(self) -> None:
+        if self._process.returncode is None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            try:
+                await asyncio.wait_for(self._process.wait(), TURN_S)
+            finally:
+                if self._process.returncode is None:
+                    self._process.kill()
+
+    async def say(self, words: str) -> None:
+        last = ""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        said = {"type": "user", "message": {"role": "user", "content": words}}
+        self._process.stdin.write(json.dumps(said).encode() + b"\n")
+        async with asyncio.timeout(TURN_S):
+            while line := await self._process.stdout.readline():
+                told: dict[str, Any] = json.loads(line)
+                self.session = told.get("session_id", self.session)
+                if told["type"] == "assistant":
+                    last = told["uuid"]
+                if told["type"] == "result":
+                    if told["is_error"]:
+                        raise TurnFailed(told.get("result"))
+                    self._ends.append(last)
+                    return
+        raise TurnFailed("Claude Code ended")
+
+    async def undo(self) -> None:
+        self._ends.pop()
+        await self.stop()
+        await self._open("--resume", self.session, "--resume-session-at", self._ends[-1])
+
+    async def fork(self) -> None:
+        await self.stop()
+        await self._open("--resume", self.session, "--fork-session")
+
+    def call(self, of: str) -> tuple[str, Any]:
+        return "Read", {"file_path": str(self.work / of)}
+
+    def own(self, text: str) -> bool:
+        return text.startswith("<system-reminder>")
+
+    @property
+    def ref(self) -> SessionRef:
+        return SessionRef(agent_id="claude-code", session_id=self.session)
+
+    async def _run(self, *words: str) -> None:
+        process = await self._begin(*words)
+        out, _ = await process.communicate()
+        assert process.returncode == 0, out.decode()
+
+    async def _begin(self, *words: str) -> asyncio.subprocess.Process:
+        program = binary()
+        assert program is not None
+        return await asyncio.create_subprocess_exec(
+            program,
+            *words,
+            cwd=self.work,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            limit=2**26,
+            env={
+                # The commands of integrations/mcp stand beside the Python that runs the tests.
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                "HOME": str(self.folder),
+                "ANTHROPIC_BASE_URL": self.provider,
+                "ANTHROPIC_API_KEY": "none",
+                "CONTEXTENGINE_ADDRESS": self.address,
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+            },
+        )
