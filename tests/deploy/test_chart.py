@@ -327,6 +327,8 @@ def test_the_probes_find_the_server_over_tls_both_ways(tmp_path: Path) -> None:
         "database/uri": str(tmp_path / "store.db"),
         "callers/hashes.json": json.dumps([{"sha256": hash_token("x"), "tenant": "acme"}]),
         "models/openai": "a key",
+        "archive/id": "a key",
+        "archive/secret": "of the archive",
     }
     with started(objects, secrets, tmp_path) as shell:
         for probe in ("startupProbe", "readinessProbe", "livenessProbe"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from contextengine_server.config.settings import Settings
 from contextengine_server.plugins.stores import kind_of
 from contextengine_server.telemetry.export import EXPORT_TIMEOUT_S
 from tests.acceptance.shell import ROOT, Shell
+
+from .composed import with_variables
 
 DEPLOY = ROOT / "deploy"
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
@@ -126,7 +129,8 @@ def test_the_compose_file_is_one() -> None:
 
 def test_the_services_settings_are_settings_and_lead_to_the_others() -> None:
     service = SERVICES["contextengine"]
-    settings = load_settings(None, {}, environment(DOCKERFILE) | service["environment"])
+    given = environment(DOCKERFILE) | with_variables(service["environment"])
+    settings = load_settings(None, {}, given)
     traces, scraped = (
         settings.telemetry.traces.endpoint,
         settings.telemetry.metrics.prometheus.address,
@@ -135,8 +139,28 @@ def test_the_services_settings_are_settings_and_lead_to_the_others() -> None:
     [job] = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     assert job["static_configs"] == [{"targets": [f"contextengine:{scraped.rpartition(':')[2]}"]}]
     assert settings.server.insecure
+    assert not settings.archive.url
     assert service["read_only"] is True
     assert service["volumes"] == ["data:/data"]
+
+
+def test_the_archive_is_named_by_variables() -> None:
+    over = yaml.safe_load((DEPLOY / "compose.replicas.yaml").read_text())["services"]
+    [line] = re.findall(r"^ *# (ARCHIVE_URL=.*)$", COMPOSE, re.MULTILINE)
+    said = dict(word.split("=", 1) for word in shlex.split(line))
+    found = []
+    for asked in (SERVICES["contextengine"], over["contextengine"], over["contextengine-2"]):
+        given = with_variables(
+            asked["environment"],
+            POSTGRES_PASSWORD="secret",
+            **said | {"ARCHIVE_URL": "s3://contexts/production"},
+        )
+        found.append(load_settings(None, {}, given).archive)
+        assert given["AWS_ACCESS_KEY_ID"] == said["AWS_ACCESS_KEY_ID"]
+        assert given["AWS_SECRET_ACCESS_KEY"] == said["AWS_SECRET_ACCESS_KEY"]
+    assert found[0].url == "s3://contexts/production"
+    assert found[0].rules[0].after.days == 90
+    assert found == [found[0]] * 3
 
 
 def test_a_stop_waits_for_the_drain() -> None:

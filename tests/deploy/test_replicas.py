@@ -24,6 +24,8 @@ from tests.integration.harness import budget, ref
 from tests.soak.killing import Child, free_port
 from tests.unit.client.conftest import Server
 
+from .composed import with_variables
+
 DEPLOY = ROOT / "deploy"
 OVER = yaml.safe_load((DEPLOY / "compose.replicas.yaml").read_text())
 SERVERS = ("contextengine", "contextengine-2")
@@ -50,8 +52,7 @@ def test_the_compose_file_is_one() -> None:
 def test_the_servers_have_one_database_and_are_scraped() -> None:
     found = [OVER["services"][name]["environment"] for name in SERVERS]
     assert found[0] == found[1]
-    url = found[0]["CONTEXTENGINE_STORE__URL"].replace("${POSTGRES_PASSWORD:?}", "secret")
-    settings = load_settings(None, {}, found[0] | {"CONTEXTENGINE_STORE__URL": url})
+    settings = load_settings(None, {}, with_variables(found[0], POSTGRES_PASSWORD="secret"))
     place = kind_of(settings.store.url).place(settings.store.url)
     assert place == "postgresql://contextengine@postgres/contextengine"
     replicas, alone = (
