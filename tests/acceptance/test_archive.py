@@ -56,8 +56,11 @@ async def test_a_session_goes_by_hand_and_comes_back(
         assert name.startswith("some/where/")
         assert shell.run(*command, "--json").json()["sessions"] == []
         with serving(tmp_path, "--config", str(config)) as server:
+            listed = ("sessions", "list", "--address", server.address)
+            assert "s1 (archived)" in shell.run(*listed).text
             async with AsyncClient(server.address) as client:
                 after = await client.assemble(session, budget=t.Budget(message_tokens=4_000))
+            assert "archived" not in shell.run(*listed).text
         assert after.items == before.items
         refused = shell.run("archive", "--store", "store.db", status=2)
         assert "archive.rules" in refused.err

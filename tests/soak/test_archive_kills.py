@@ -121,6 +121,6 @@ async def test_who_is_killed_while_it_archives_loses_and_doubles_nothing(
     assert amid > 0, "no kill came while a session was on its way"
     known = sum(len(told.acknowledged) for told in load.told.values())
     print(
-        f"\n{KILLS} kills, of which {amid} or more came while a session was on its way: {went} times"
-        f" one went, {known} messages acknowledged, none lost, none twice"
+        f"\n{KILLS} kills, of which {amid} or more came while a session was on its way: one went"
+        f" {went} times, {known} messages acknowledged, none lost, none twice"
     )

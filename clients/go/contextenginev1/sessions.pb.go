@@ -62,7 +62,10 @@ type SessionInfo struct {
 	// The reference encoding of its token counts.
 	Encoding string `protobuf:"bytes,17,opt,name=encoding,proto3" json:"encoding,omitempty"`
 	// The compaction generation.
-	Generation    int64 `protobuf:"varint,18,opt,name=generation,proto3" json:"generation,omitempty"`
+	Generation int64 `protobuf:"varint,18,opt,name=generation,proto3" json:"generation,omitempty"`
+	// True while its messages are in the archive. The first call that reads or writes them brings them back; these do not: List,
+	// Get, Delete.
+	Archived      bool `protobuf:"varint,19,opt,name=archived,proto3" json:"archived,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -221,6 +224,13 @@ func (x *SessionInfo) GetGeneration() int64 {
 		return x.Generation
 	}
 	return 0
+}
+
+func (x *SessionInfo) GetArchived() bool {
+	if x != nil {
+		return x.Archived
+	}
+	return false
 }
 
 // Which sessions to list.
@@ -1559,7 +1569,7 @@ var File_contextengine_v1_sessions_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_sessions_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcontextengine/v1/sessions.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9e\x05\n" +
+	"\x1fcontextengine/v1/sessions.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\x05\n" +
 	"\vSessionInfo\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -1585,7 +1595,8 @@ const file_contextengine_v1_sessions_proto_rawDesc = "" +
 	"\bencoding\x18\x11 \x01(\tR\bencoding\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x12 \x01(\x03R\n" +
-	"generation\"\x8d\x01\n" +
+	"generation\x12\x1a\n" +
+	"\barchived\x18\x13 \x01(\bR\barchived\"\x8d\x01\n" +
 	"\x13SessionsListRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1f\n" +
 	"\vsession_key\x18\x02 \x01(\tR\n" +

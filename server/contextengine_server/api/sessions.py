@@ -272,6 +272,7 @@ def _info(listed: Listed) -> pb.SessionInfo:
         incarnation=head.incarnation,
         encoding=SessionState.decode(head.state).encoding,
         generation=head.generation,
+        archived=bool(head.archived),
     )
     info.create_time.FromMilliseconds(head.created_ms)
     info.update_time.FromMilliseconds(head.updated_ms)

@@ -21,7 +21,7 @@ from contextengine_server.cli.output import (
 if TYPE_CHECKING:
     from google.protobuf.timestamp_pb2 import Timestamp
 
-    from contextengine.types import GetStatusResponse, SummarizerStatus
+    from contextengine.types import GetStatusResponse, SessionInfo, SummarizerStatus
 
 
 async def show_session(
@@ -227,7 +227,7 @@ async def list_sessions(where: Where, agent: str, limit: int, json: bool) -> Non
     rows = [
         (
             info.agent_id,
-            info.session_id + (" (ended)" if info.ended else ""),
+            info.session_id + _standing(info),
             info.session_key,
             info.message_count,
             info.message_tokens,
@@ -276,6 +276,12 @@ async def watch_events(
             count += 1
             if limit is not None and count >= limit:
                 return
+
+
+def _standing(info: SessionInfo) -> str:
+    """What there is to say of where a session stands; empty: nothing."""
+    said = [word for word in ("ended", "archived") if getattr(info, word)]
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _time(stamp: Timestamp) -> str:

@@ -33,13 +33,15 @@ async def test_a_cold_session_is_one_object_and_comes_back_whole(
     assert (manifest["session"], manifest["messages"], manifest["revision"]) == ("s1", 12, 12)
     assert b"spoon" not in bucket.read(name)  # it is compressed
     assert (await cold.app.store.counts())["messages"] == 0
-    # Listed like all others, which brings nothing back.
+    # Listed like all others, which brings nothing back; where it is, is all that is said.
+    listed.archived = True
     assert list((await cold.client.sessions.list()).sessions) == [listed]
     assert (await cold.client.sessions.get(session=ref())).session == listed
     assert await is_archived(cold)
 
     assert await asked(cold) == before
     assert not await is_archived(cold)
+    assert not (await cold.client.sessions.get(session=ref())).session.archived
     assert await cold.app.store.messages(scope(), retired=True) == rows
     # It goes on like any other.
     stored = await cold.client.ingest(ref(), user("one more", id="more"))

@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class SessionInfo(_message.Message):
-    __slots__ = ("agent_id", "session_id", "session_key", "current_for_key", "revision", "message_count", "last_sequence", "message_tokens", "summary_count", "ended", "create_time", "update_time", "model", "provider", "continues", "incarnation", "encoding", "generation")
+    __slots__ = ("agent_id", "session_id", "session_key", "current_for_key", "revision", "message_count", "last_sequence", "message_tokens", "summary_count", "ended", "create_time", "update_time", "model", "provider", "continues", "incarnation", "encoding", "generation", "archived")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_KEY_FIELD_NUMBER: _ClassVar[int]
@@ -30,6 +30,7 @@ class SessionInfo(_message.Message):
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     session_key: str
@@ -48,7 +49,8 @@ class SessionInfo(_message.Message):
     incarnation: str
     encoding: str
     generation: int
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., revision: _Optional[int] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., incarnation: _Optional[str] = ..., encoding: _Optional[str] = ..., generation: _Optional[int] = ...) -> None: ...
+    archived: bool
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., revision: _Optional[int] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., incarnation: _Optional[str] = ..., encoding: _Optional[str] = ..., generation: _Optional[int] = ..., archived: _Optional[bool] = ...) -> None: ...
 
 class SessionsListRequest(_message.Message):
     __slots__ = ("agent_id", "session_key", "page_size", "page_token")
