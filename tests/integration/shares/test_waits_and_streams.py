@@ -16,6 +16,8 @@ from contextengine_proto.v1 import (
     context_engine_pb2_grpc,
     lifecycle_pb2,
     message_pb2,
+    runtime_pb2,
+    runtime_pb2_grpc,
     sessions_pb2,
     sessions_pb2_grpc,
 )
@@ -147,6 +149,41 @@ async def test_idle_watches_of_one_tenant_leave_room_for_others(tmp_path: Path) 
             stream.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
         await house.working(0)
+
+
+async def test_idle_harnesses_hold_no_place_of_calls_and_leave_room_for_others(
+    tmp_path: Path,
+) -> None:
+    settings = {
+        "auth.tokens": TOKENS,
+        "server.max_long_lived_rpcs": 20,
+        "server.max_concurrent_rpcs": 2,
+        "server.max_working_rpcs": 1,
+    }
+    async with living(tmp_path, token=BOB, **settings) as house:
+        stub = runtime_pb2_grpc.RuntimeStub(house.channel)
+        hello = runtime_pb2.AttachRequest(hello={"host_id": "harness"})
+
+        def attach(token: str) -> Any:
+            return stub.Attach(metadata=as_tenant(token))
+
+        # Half of them introduce themselves, half never say a word.
+        noisy = [attach(ALICE) for _ in range(20)]
+        for stream in noisy[:10]:
+            await stream.write(hello)
+            await stream.read()
+        await held(house, "streams", 20)
+        await held(house, "calls", 0)
+        await steps(house.client, 3)
+        quiet = attach(BOB)
+        await quiet.write(hello)
+        assert (await quiet.read()).welcome.stream_id
+        await held(house, "streams", 20)
+        assert refusals(house, "streams") == {"pushed_out": 1}
+        assert not refusals(house, "calls")
+        for stream in (*noisy, quiet):
+            stream.cancel()
+        await held(house, "streams", 0)
 
 
 async def test_a_quota_of_the_settings_holds_and_clients_hear_what_it_is(tmp_path: Path) -> None:

@@ -87,8 +87,10 @@ class ServerOptions(msgspec.Struct, frozen=True):
     """Streams of Watch and Attach at once, counted apart."""
     max_waiting_reads: int = 1_024
     """Reads that wait for a revision, counted apart."""
-    max_streams_per_connection: int = 1_024
-    """HTTP/2 streams of one connection; a client queues what is beyond."""
+    max_streams_per_connection: int = 16_384
+    """HTTP/2 streams of one connection; a client queues what is beyond. It hears of this only with
+    the server's first frame, and what it sent before is refused bare, by HTTP/2 itself: so these
+    are more than callers have, and the limits above speak."""
     overload_retry_ms: int = 200
     keepalive_s: float = 60.0
     """How long a connection may be silent before it is pinged."""
