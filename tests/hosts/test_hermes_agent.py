@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -56,9 +56,23 @@ class Hermes:
     """A process of Hermes and what stands around it."""
 
     def __init__(
-        self, home: House, upstream: Upstream, way: Gate, process: asyncio.subprocess.Process
+        self,
+        home: House,
+        upstream: Upstream,
+        way: Gate,
+        begin: Callable[[], Awaitable[asyncio.subprocess.Process]],
     ) -> None:
-        self.home, self.upstream, self.way, self._process = home, upstream, way, process
+        self.home, self.upstream, self.way, self._begin = home, upstream, way, begin
+
+    async def start(self) -> None:
+        """Begins, or begins again from what it wrote down."""
+        self._process = await self._begin()
+
+    async def kill(self) -> None:
+        """kill -9."""
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
 
     async def do(self, **asked: Any) -> dict[str, Any]:
         """Tells it something; its list afterwards."""
@@ -102,26 +116,29 @@ async def hermes(path: Path, sessions: str = "kept") -> AsyncIterator[Hermes]:
         serving(upstream.application) as there,
     ):
         known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        process = await asyncio.create_subprocess_exec(
-            HERMES,
-            str(AGENT),
-            there.removeprefix("http://"),
-            sessions,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=2**26,
-            env={
-                **known,
-                "HERMES_HOME": str(path / "hermes"),
-                "CONTEXTENGINE_ADDRESS": way.address,
-            },
-        )
+
+        async def begin() -> asyncio.subprocess.Process:
+            return await asyncio.create_subprocess_exec(
+                HERMES,
+                str(AGENT),
+                there.removeprefix("http://"),
+                sessions,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=2**26,
+                env={
+                    **known,
+                    "HERMES_HOME": str(path / "hermes"),
+                    "CONTEXTENGINE_ADDRESS": way.address,
+                },
+            )
+
+        host = Hermes(home, upstream, way, begin)
+        await host.start()
         try:
-            yield Hermes(home, upstream, way, process)
+            yield host
         finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
+            await host.kill()
 
 
 @pytest.mark.parametrize("sessions", ["", "kept", "turned"])
@@ -238,3 +255,30 @@ async def test_what_was_undone_is_not_in_the_view(tmp_path: Path) -> None:
         await host.do(say="instead")
         stored = await host.stored()
         assert [one for one in stored if one in ("one", "two", "instead")] == ["one", "instead"]
+
+
+@pytest.mark.parametrize("turns", [3, 30], ids=["verbatim", "compacted"])
+async def test_a_host_that_is_killed_and_starts_again_goes_on_where_it_was(
+    tmp_path: Path, turns: int
+) -> None:
+    async with hermes(tmp_path) as host:
+        said = [f"question {at}: {'and what of this ' * 60}well" for at in range(turns)]
+        for words in said:
+            await host.do(say=words)
+        before = await host.stored()
+        await host.kill()
+        await host.start()
+        told = await host.do(say="and now")
+        stored = await host.stored()
+        # What was stored is neither gone nor there twice, and what was said since is behind it.
+        assert stored[: len(before)] == before
+        assert [one for one in stored if one.startswith(("question", "and now"))] == [
+            *said,
+            "and now",
+        ]
+        assert host.asked[-1][-1]["content"] == "and now"
+        assert [row[1] for row in told["rows"] if row[0] == "user"][-1] == "and now"
+        if turns == 30:
+            assert set(part(str(host.asked[-1][0]["content"])).items) <= await host.summaries()
+        else:
+            await agrees(host, told)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,10 @@ import pytest
 from contextengine import Client
 from contextengine.messages import text_of
 from contextengine_mcp import hooks
-from contextengine_mcp.command import main
+from contextengine_mcp.away import AGAIN_S, Away
+from contextengine_mcp.command import HOOK_S, main
+from tests.hosts.gate import Way, gate
+from tests.hosts.stage import soon
 from tests.integration.harness import PATIENCE_S, House, house, ref, texts
 
 SESSION = "ec77ab8c-8c96-4900-8f81-e345bd29db80"
@@ -151,3 +156,43 @@ async def test_a_service_that_is_away_costs_a_hook_its_recording_and_the_next_on
     assert "not recorded: UNAVAILABLE" in capsys.readouterr().err
     await host.fire("Stop", replied("a1", "u1", "first"))
     assert await host.stored() == ["one", "first"]
+
+
+async def test_a_service_that_hangs_costs_one_hook_its_patience_and_those_behind_it_a_glance(
+    host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with gate(host.home.app.address) as way:
+
+        async def fire() -> float:
+            given = {
+                "session_id": SESSION,
+                "transcript_path": str(host.file),
+                "hook_event_name": "Stop",
+            }
+            monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(given)))
+            began = time.monotonic()
+            words = ["--address", way.address, "--agent", "claude-code", "hook"]
+            assert await asyncio.to_thread(main, words) == 0
+            return time.monotonic() - began
+
+        host.file.write_text(json.dumps(said("u1", None, "one")) + "\n", encoding="utf-8")
+        way.turn(Way.HUNG)
+        took = [await fire() for _ in range(3)]
+        print(f"hooks with a service that hangs: {', '.join(f'{one:.3f}' for one in took)} s")
+        assert took[0] >= HOOK_S
+        assert max(took[1:]) < HOOK_S, "what is known to hang is not waited for"
+        # Another service is not known to hang, and later this one is waited for again.
+        assert not Away("127.0.0.1:1").lately
+        (mark,) = (tmp_path / "cache" / "contextengine").iterdir()
+        os.utime(mark, (time.time() - AGAIN_S, time.time() - AGAIN_S))
+        assert await fire() >= HOOK_S
+        way.turn(Way.CLOSED)
+        way.turn(Way.OPEN)
+
+        async def stored() -> bool:
+            await fire()
+            return not list(mark.parent.iterdir())
+
+        await soon(stored)
+    assert await host.stored() == ["one"]

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from contextengine import AsyncClient, Client, ContextEngineError
 from contextengine.formats import TranscriptError
 
+from .away import GLANCE_S, Away
 from .hooks import HookError
 from .hooks import run as run_hook
 from .names import Names
 
-HOOK_S = 2.5
-"""Seconds that a hook takes at most. Codex ends those of SessionEnd after three."""
+HOOK_S = 2.0
+"""Seconds that a hook waits at most. Codex ends those of SessionEnd after three."""
 EXAMPLES = """examples:
   codex mcp add contextengine -- contextengine-mcp --agent codex
   claude mcp add contextengine -- contextengine-mcp --agent claude-code
@@ -78,16 +79,27 @@ async def _serve(given: argparse.Namespace) -> int:
     from .server import serve
 
     names = Names(given.agent, given.session_id, given.session_key)
-    async with AsyncClient(given.address, token=_token(), tls=given.tls, retry_for=0) as client:
+    async with AsyncClient(
+        given.address, token=_token(), tls=given.tls, retry_for=0, breaker=True
+    ) as client:
         await serve(client, names)
     return 0
 
 
 def _hook(given: argparse.Namespace) -> int:
+    away = Away(given.address)
     try:
         with Client(given.address, token=_token(), tls=given.tls, retry_for=0) as client:
-            sys.stdout.write(run_hook(client, given.agent, sys.stdin.read(), HOOK_S))
+            said = sys.stdin.read()
+            if away.lately:
+                client.engines.list(timeout=GLANCE_S)
+                away.answered()
+            sys.stdout.write(run_hook(client, given.agent, said, HOOK_S))
     except (HookError, TranscriptError, ContextEngineError, OSError) as error:
+        waited = isinstance(error, ContextEngineError) and error.code.name == "DEADLINE_EXCEEDED"
+        # A hook that only glanced does not put off when the next one waits.
+        if waited and not away.lately:
+            away.waited()
         sys.stderr.write(f"contextengine-mcp: not recorded: {error}\n")
     return 0
 

@@ -33,6 +33,10 @@ def main() -> None:
     from hermes_state import SessionDB  # type: ignore[import-not-found]
     from run_agent import AIAgent  # type: ignore[import-not-found]
 
+    # What Hermes wrote down of the session before, as `hermes --resume` finds it.
+    store = SessionDB() if sessions else None
+    rows: list[dict[str, Any]] = store.get_messages_as_conversation("h1") if store else []
+
     agent = AIAgent(
         base_url=f"http://{sys.argv[1]}/v1",
         api_key="k",
@@ -42,9 +46,8 @@ def main() -> None:
         enabled_toolsets=["todo", "context_engine"],
         skip_context_files=True,
         session_id="h1",
-        session_db=SessionDB() if sessions else None,
+        session_db=store,
     )
-    rows: list[dict[str, Any]] = []
     for line in sys.stdin:
         asked = json.loads(line)
         if "undo" in asked:
