@@ -101,7 +101,7 @@ class Lenders(Sweeper):
         for text in await self._leases.owners(KIND):
             try:
                 said = _decode(text)
-            except msgspec.ValidationError:
+            except msgspec.DecodeError:
                 continue  # a server of another version says it in another way
             known = newest.get(said.server)
             if said.server != self._name and (known is None or known.number < said.number):

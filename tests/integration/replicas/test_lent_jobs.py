@@ -24,6 +24,7 @@ from tests.integration.summarize.lending import (
     written_by,
 )
 from tests.integration.summarize.provider import GOOD
+from tests.integration.summarize.test_visits import begun, come_by, done, lending
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -258,6 +259,18 @@ async def test_who_had_no_room_takes_the_job_when_it_has(at: Three) -> None:
                 await harness.does(await harness.job())
     for session in sessions:
         assert await written_by(at.second, session) == ["runtime"]
+
+
+async def test_a_host_comes_by_at_any_server(at: Three) -> None:
+    """It takes the job at one, and brings the result to another, while a third waits for it."""
+    session = await lending(at.asked)
+    async with compacting(at.asked, session) as compaction:
+        await begun(at.asked, session)
+        (job,) = (await come_by(at.second, session)).jobs
+        (receipt,) = (await come_by(at.third, session, completions=[done(job)])).receipts
+        assert receipt.accepted
+        assert (await compaction).summaries
+    assert await written_by(at.second, session) == ["runtime"]
 
 
 async def test_no_watcher_sees_what_servers_tell_each_other(at: Three) -> None:
