@@ -18,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 from contextengine_server import cli
+from tests import transports
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -54,7 +55,7 @@ class Shell:
     elsewhere."""
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("CONTEXTENGINE_")}
+        kept = transports.environment()
         # Where no address is given none must answer by chance: port 1 is nobody's.
         found = {"CONTEXTENGINE_SERVER__ADDRESS": "127.0.0.1:1"}
         if self.address:

@@ -3,13 +3,13 @@ agent meanwhile."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from contextengine import types as t
+from tests import transports
 from tests.acceptance.shell import COMMAND
 from tests.soak.killing import free_port
 
@@ -24,7 +24,7 @@ class Mortal:
 
     def start(self) -> None:
         """Starts it. Does not wait until it serves."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("CONTEXTENGINE_")}
+        environment = transports.environment()
         words = ["serve", "--address", self.address, "--store", str(self._directory / "store.db")]
         with (self._directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(

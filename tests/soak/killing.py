@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import signal
 import socket
@@ -17,6 +16,7 @@ import grpc
 
 from contextengine import types as t
 from contextengine_proto.v1 import context_engine_pb2_grpc, sessions_pb2_grpc
+from tests import transports
 from tests.integration.assemble.judging import Judge
 from tests.integration.harness import LARGE, Exported
 
@@ -48,18 +48,13 @@ class Child:
         """Starts it and waits until it says that it serves."""
         command = Path(sys.executable).with_name("contextengine")
         arguments = ["serve", "--address", f"127.0.0.1:{self.port}", "--store", self._url]
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("CONTEXTENGINE_")
-        }
         with self.log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
                 str(command),
                 *arguments,
                 stdout=log,
                 stderr=asyncio.subprocess.STDOUT,
-                env=environment | self._more,
+                env=transports.environment() | self._more,
             )
         async with asyncio.timeout(READY_S):
             while str(self.port) not in self.said():
