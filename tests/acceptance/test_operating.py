@@ -240,6 +240,12 @@ def test_version(alone: Shell) -> None:
     assert alone.run("version").text.startswith("contextengine-server")
 
 
+def test_a_store_is_opened_whatever_transport_servers_have(alone: Shell) -> None:
+    """Over a socket, which only one of them serves; the other may not even be installed here."""
+    said = alone.run("engines", "list", CONTEXTENGINE_SERVER__TRANSPORT="native")
+    assert "dag (default)" in said.text
+
+
 def test_a_store_that_is_not_there_is_not_made_by_looking(alone: Shell) -> None:
     missing = alone.run("show", "s", status=1)
     assert "there is no database at /" in missing.err

@@ -280,9 +280,8 @@ async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIt
                 )
             if missing is Missing.TEMPORARY:
                 url = EMPTY
-        server = settings.server.model_copy(
-            update={"address": f"unix:{directory}/socket", "tls": TlsSettings()}
-        )
+        here = {"address": f"unix:{directory}/socket", "transport": "grpcio", "tls": TlsSettings()}
+        server = settings.server.model_copy(update=here)
         store = settings.store.model_copy(update={"url": url})
         update = {"server": server, "store": store, "telemetry": TelemetrySettings()}
         configure_logging("error", json=False)
