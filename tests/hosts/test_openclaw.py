@@ -176,12 +176,12 @@ class OpenClaw:
     def log(self) -> str:
         return (self._path / "gateway.log").read_text(errors="replace")
 
-    async def say(self, words: str, *, fails: bool = False) -> str:
+    async def say(self, words: str, *, fails: bool = False, key: str = KEY) -> str:
         """One turn: what came back."""
         async with httpx2.AsyncClient(timeout=TURN_S) as client:
             reply = await client.post(
                 f"http://127.0.0.1:{self._port}/v1/chat/completions",
-                headers={"authorization": f"Bearer {TOKEN}", "x-openclaw-session-key": KEY},
+                headers={"authorization": f"Bearer {TOKEN}", "x-openclaw-session-key": key},
                 json={"model": "openclaw", "messages": [{"role": "user", "content": words}]},
             )
         if fails:
@@ -206,18 +206,19 @@ class OpenClaw:
         bodies = [one.json for one in self.upstream.seen if one.body]
         return [asked_of(body) for body in bodies if "messages" in body]
 
-    async def stored(self) -> list[t.ExportResponse.ExportedMessage]:
-        """What is in the session's view, in order."""
+    async def stored(self, at: int = 0) -> list[t.ExportResponse.ExportedMessage]:
+        """What is in the view of the session that began as the `at`-th, in order."""
         async with AsyncClient(self.service.address) as client:
-            (one,) = (await client.sessions.list(agent_id="main")).sessions
+            listed = (await client.sessions.list(agent_id="main")).sessions
+            one = sorted(listed, key=lambda one: one.create_time.ToNanoseconds())[at]
             ref = SessionRef(agent_id="main", session_id=one.session_id)
             async with client.sessions.export(ref) as rows:
                 found = [row.message async for row in rows if row.HasField("message")]
         return [row for row in found if not row.retired_revision]
 
-    async def said(self) -> list[str]:
+    async def said(self, at: int = 0) -> list[str]:
         """The first words of what users and the model said, as it is stored."""
-        rows = [row.message for row in await self.stored()]
+        rows = [row.message for row in await self.stored(at)]
         texts = [text_of(one) for one in rows if one.role in (t.ROLE_USER, t.ROLE_ASSISTANT)]
         return [text.split(":")[0] for text in texts if text]
 
@@ -352,3 +353,36 @@ async def test_a_service_that_hangs_loses_no_turn_and_the_same_words_are_two_tur
         said = [one for one in await host.said() if not one.startswith("Answer")]
         assert said == ["ALPHA", "go on", "go on", "go on", "BRAVO"]
         print(f"turns with a service that hangs took {took[0]:.2f} s and {took[1]:.2f} s")
+
+
+async def test_what_was_taken_back_leaves_the_view_and_a_fork_leaves_what_it_came_from(
+    tmp_path: Path,
+) -> None:
+    async with openclaw(tmp_path) as host:
+
+        async def before(words: str) -> Json:
+            """Where the user's screen would click."""
+            rows = [row.message for row in await host.stored(-1)]
+            (entry,) = [row.id for row in rows if text_of(row) == words]
+            return {"sessionKey": KEY, "entryId": entry}
+
+        for words in ("ALPHA", "BRAVO", "CHARLIE"):
+            await host.say(words)
+        print(f"sessions.rewind: {await host.call('sessions.rewind', **await before('CHARLIE'))}")
+        await host.say("DELTA")
+        told = [one for one in await host.said(-1) if not one.startswith("Answer")]
+        # OpenClaw goes on in another transcript, of another id under the same key.
+        assert told == ["ALPHA", "BRAVO", "DELTA"]
+        shown = " ".join(words_of(row) for row in host.asked[-1])
+        assert "CHARLIE" not in shown
+        assert all(words in shown for words in told)
+        kept = await host.said(-1)
+        forked = await host.call("sessions.fork", **await before("DELTA"))
+        print(f"sessions.fork: {forked}")
+        await host.say("ECHO", key=forked["sessionKey"])
+        shown = " ".join(words_of(row) for row in host.asked[-1])
+        assert all(words in shown for words in ("ALPHA", "BRAVO", "ECHO"))
+        assert "DELTA" not in shown
+        assert await host.said(-2) == kept
+        told = [one for one in await host.said(-1) if not one.startswith("Answer")]
+        assert told == ["ALPHA", "BRAVO", "ECHO"]
