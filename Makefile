@@ -99,6 +99,9 @@ test-native: native ## Hold the native transport to what grpcio is held to
 	cd native && cargo fmt --check && CARGO_TARGET_DIR=$(abspath build/native) cargo clippy --quiet --tests -- -D warnings && CARGO_TARGET_DIR=$(abspath build/native) PYO3_PYTHON=$(abspath $(BIN)/python) cargo test --quiet
 	CONTEXTENGINE_TRANSPORT=native $(BIN)/python -m pytest -q -n auto --dist worksteal $(NATIVE_TESTS)
 
+test-native-clients: native $(BUILDS) ## Hold the native transport to what every client expects of a server
+	CONTEXTENGINE_TRANSPORT=native CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/clients
+
 # What is run on PostgreSQL; CI takes a part of it.
 POSTGRES_TESTS ?= tests/contract/test_stores.py tests/unit/store/postgres tests/integration
 
