@@ -96,6 +96,16 @@ class Stage:
         """What the user, the model and its tools said in a session, in order."""
         return joined([text for text in await self.stored(ref) if not host.own(text)])
 
+    async def rested(self, host: Host) -> None:
+        """Waits until the background owes the session nothing: it has a second for it where a real
+        model answers."""
+
+        async def done() -> bool:
+            async with AsyncClient(self.address, retry_for=0) as client:
+                return not (await client.get_status(host.ref)).jobs
+
+        await soon(done)
+
     async def summarized(self, host: Host) -> None:
         """Waits until the background has made a summary: a real model takes longer than ours."""
 

@@ -44,6 +44,8 @@ async def test_long_conversations_are_kept_whole_and_shown_within_the_window(
     async with played(name, tmp_path) as (stage, host):
         for turn in range(TURNS):
             await host.say(question(turn))
+            if host.assembles:
+                await stage.rested(host)
         await stage.agrees(host)
         if host.assembles:
             await stage.summarized(host)
