@@ -117,8 +117,9 @@ class Stage:
 
 
 def joined(texts: list[str]) -> str:
-    """Texts in their order, however a format parts them into messages."""
-    return "\n".join(text.rstrip() for text in texts)
+    """Texts in their order, however a format parts them into messages, and whether or not a host
+    cuts off the blanks behind them."""
+    return "\n".join(line.rstrip() for line in "\n".join(texts).split("\n"))
 
 
 def found(name: str) -> type[Host] | None:

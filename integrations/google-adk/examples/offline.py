@@ -52,6 +52,7 @@ async def main() -> None:
             async for event in runner.run_async(user_id="ann", session_id=here, new_message=said):
                 if event.is_final_response() and event.content:
                     print(turn, (event.content.parts or [])[0].text.split(". ")[0])
+            await asyncio.sleep(0.1)  # the service summarizes meanwhile; a real model takes longer
         await runner.close()
 
 

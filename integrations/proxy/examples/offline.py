@@ -25,7 +25,9 @@ class Provider(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        words = f"I see {len(asked['messages'])} messages. " + "So it goes. " * 40
+        seen = asked["messages"]
+        told = sum("trust=untrusted" in str(message) for message in seen)
+        words = f"I see {len(seen)} messages, {told} of them summaries. " + "So it goes. " * 40
         message = {"role": "assistant", "content": words}
         body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
         self.send_response(200)
@@ -64,7 +66,8 @@ def main() -> None:
         with urllib.request.urlopen(request) as reply:
             message = json.loads(reply.read())["choices"][0]["message"]
         talk.append(message)
-        print(f"sent {len(talk) - 1:2} messages: {message['content'][:22]}")
+        print(f"sent {len(talk) - 1:2} messages: {message['content'].split('. ')[0]}")
+        time.sleep(0.1)  # the service summarizes meanwhile; a real model takes longer
 
 
 if __name__ == "__main__":
