@@ -124,14 +124,16 @@ class MemoryFlush:
     async def tell(self, given: MemoryRange, seconds: float = PATIENT_S) -> Told:
         """Hands a range over in parts, and waits so long. Only cancellation is raised."""
         assert self.memory is not None
-        kept = given.first - 1
+        kept, asked = given.first - 1, False
         try:
             async with asyncio.timeout(seconds):
                 for part in _parts(given):
                     if part.id not in self._done:
+                        asked = True
                         await self.memory.flush(part)
                         self._done[part.id] = True
                     kept = part.last
+            kept = given.last  # also of a range of which nothing is left to tell
         except Exception as error:
             log.warning(
                 "facts were not kept",
@@ -140,7 +142,8 @@ class MemoryFlush:
                 first=kept + 1,
                 last=given.last,
             )
-        self._meters.flushed["missed" if kept < given.last else "kept"].value += 1
+        if asked:
+            self._meters.flushed["missed" if kept < given.last else "kept"].value += 1
         return Told(given.first, given.last, kept)
 
     def patience(self, used: int, available: int) -> float:

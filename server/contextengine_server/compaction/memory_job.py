@@ -29,7 +29,7 @@ from contextengine_server.store.rows import MessageRow, SessionHead
 WAIT_S = 5.0
 """How long the end of a session waits until memory has what it said. The rest is owed."""
 _BATCH = 500
-"""Messages that are handed over at a time, …"""
+"""Messages that are read at a time, …"""
 _BATCH_BYTES = 8 << 20
 """… and about how many bytes of them, besides the largest message."""
 _PAGE = 64

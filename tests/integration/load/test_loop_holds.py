@@ -122,16 +122,15 @@ async def test_a_long_session_holds_the_loop_no_longer(house: House, ask: Ask, r
     pytest.fail(f"{rpc} holds the loop, seconds for a short and a long session: {tries}")
 
 
-@pytest.mark.parametrize("ask", [judged, compacted])
-async def test_a_compaction_of_a_long_view_is_planned_in_a_thread(
-    house: House, monkeypatch: pytest.MonkeyPatch, ask: Ask
-) -> None:
-    """And nobody writes to the session meanwhile."""
-    session, loops = ref("long"), threading.get_ident()
-    await written(house, session, SHORT)
+def watched(
+    house: House, monkeypatch: pytest.MonkeyPatch, *names: str
+) -> set[tuple[str, bool, bool]]:
+    """What the engine is asked from now on: by name, whether in the loop's thread, and whether the
+    session is locked meanwhile."""
     seen: set[tuple[str, bool, bool]] = set()
+    loops = threading.get_ident()
 
-    def watched(name: str) -> None:
+    def watch(name: str) -> None:
         asked = getattr(DagEngine, name)
 
         def ask(self: DagEngine, view: View, *arguments: Any) -> Any:
@@ -142,8 +141,19 @@ async def test_a_compaction_of_a_long_view_is_planned_in_a_thread(
 
         monkeypatch.setattr(DagEngine, name, ask)
 
-    watched("compaction")
-    watched("plan")
+    for name in names:
+        watch(name)
+    return seen
+
+
+@pytest.mark.parametrize("ask", [judged, compacted])
+async def test_a_compaction_of_a_long_view_is_planned_in_a_thread(
+    house: House, monkeypatch: pytest.MonkeyPatch, ask: Ask
+) -> None:
+    """And nobody writes to the session meanwhile."""
+    session = ref("long")
+    await written(house, session, SHORT)
+    seen = watched(house, monkeypatch, "compaction", "plan")
     monkeypatch.setattr(request, "ASIDE_STEPS", 4)
     await house.restart()
     await ask(house, session)
@@ -156,24 +166,10 @@ async def test_a_list_that_is_long_behind_its_summaries_is_planned_in_a_thread(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nobody writes to the session meanwhile."""
-    session, loops = ref("long"), threading.get_ident()
+    session = ref("long")
     await written(house, session, SHORT)
     await house.client.compact(session, budget=budget(2_000), force=True, timeout=PATIENCE_S)
-    seen: set[tuple[str, bool, bool]] = set()
-
-    def watched(name: str) -> None:
-        asked = getattr(DagEngine, name)
-
-        def ask(self: DagEngine, view: View, *arguments: Any) -> Any:
-            warm = house.app.core.cache.find(view.scope)
-            locked = warm is not None and warm.lock.locked()
-            seen.add((name, threading.get_ident() == loops, locked))
-            return asked(self, view, *arguments)
-
-        monkeypatch.setattr(DagEngine, name, ask)
-
-    watched("plan")
-    watched("due")
+    seen = watched(house, monkeypatch, "plan", "due")
     monkeypatch.setattr(plan, "ASIDE_RAW", 4)
     await house.restart()
     alone = await house.client.assemble(session, budget=budget(50_000), timeout=PATIENCE_S)

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
@@ -305,3 +306,15 @@ async def test_of_a_range_that_takes_too_long_memory_has_more_each_time(
     assert state.unflushed == ()
     assert missed <= covered(state.flushed) == set(memory.taken)
     assert len(memory.taken) == len(set(memory.taken))
+
+
+async def test_a_range_that_is_gone_by_now_is_owed_no_more(rows: Rows) -> None:
+    """Whatever memory missed and the user then took back: there is nothing to hand over."""
+    memory = Notes(failures=1)
+    server = await served(rows, memory)
+    await server.talk(1, 12)
+    await server.compact(3_000)
+    (missed,) = (await state_of(server)).unflushed
+    told = await server.core.compactor.memory.tell(replace(memory.given[0], messages=()))
+    assert (told.first, told.last, told.kept, told.ok) == (*missed, missed[1], True)
+    assert told.noted(await state_of(server)).unflushed == ()
