@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// probePatience is how long a call waits for the answer of a question, while the service is known to be away.
+	// probePatience is how long from its beginning calls wait for the answer of one question, all together.
 	probePatience = 50 * time.Millisecond
 	// probeTimeout is how long one question may take. It goes on beside the calls, which do not wait for it.
 	probeTimeout = 5 * time.Second
@@ -25,6 +25,8 @@ type breaker struct {
 	known *Error
 	// asked is closed once the question is answered that goes on. Nil: none does.
 	asked chan struct{}
+	// until is how long calls wait for its answer.
+	until time.Time
 }
 
 // answered: the service is there.
@@ -55,7 +57,7 @@ func isNoAnswer(code codes.Code) bool {
 }
 
 // away is what the call failed with that found the service away, an error of its own for each caller. Nil: the service may be
-// asked. While it is away, this begins a question where none goes on, and waits a moment for its answer.
+// asked. While it is away, this begins a question where none goes on, and waits for its answer until it is a moment old.
 func (b *breaker) away(ctx context.Context, serves func(context.Context) bool) error {
 	b.mutex.Lock()
 	if b.known == nil {
@@ -64,13 +66,14 @@ func (b *breaker) away(ctx context.Context, serves func(context.Context) bool) e
 	}
 	if b.asked == nil {
 		b.asked = make(chan struct{})
+		b.until = time.Now().Add(probePatience)
 		go b.ask(serves, b.asked)
 	}
-	asked := b.asked
+	asked, until := b.asked, b.until
 	b.mutex.Unlock()
 	select {
 	case <-asked:
-	case <-time.After(probePatience):
+	case <-time.After(time.Until(until)):
 	case <-ctx.Done(): // the call itself says so
 		return nil
 	}

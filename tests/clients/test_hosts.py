@@ -128,6 +128,23 @@ def test_a_hang_costs_its_deadline_once(alone: Driver, session: Json) -> None:
         assert alone.pending(session) == turns + 1
 
 
+def test_calls_behind_a_hang_do_not_wait_each_anew(alone: Driver, session: Json) -> None:
+    with hung() as address:
+        alone.connect(address, breaker=True, timeouts={"ContextEngine.GetStatus": 1.0})
+
+        def ask() -> None:
+            with pytest.raises(Refused):
+                alone.session(session, "status", t.GetStatusRequest(), t.GetStatusResponse)
+
+        ask()
+        calls = 300
+        began = time.monotonic()
+        for _ in range(calls):
+            ask()
+        # Each for itself would wait 15 s; together they wait for a question, and one begins in 5 s.
+        assert time.monotonic() - began < calls * QUESTION_S / 2
+
+
 def test_a_dead_service_is_asked_for_no_longer(alone: Driver, session: Json) -> None:
     alone.connect(f"127.0.0.1:{free_port()}", breaker=True, retry_for=0.2)
     assert alone.assemble(session, t.AssembleRequest(ingest=[said("a", "a")])).degraded

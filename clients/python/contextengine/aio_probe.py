@@ -4,6 +4,7 @@ are written by hand, since tasks and futures are waited for in other ways."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,13 +20,16 @@ class AsyncProbe:
         """`ask`: the callable of the rpc that asks, and its arguments."""
         self._breaker, self._ask = breaker, ask
         self._task: asyncio.Task[None] | None = None
+        self._until = 0.0
+        """How long calls wait for its answer, by the monotonic clock."""
 
     async def finds_service(self) -> bool:
-        """Whether the service is back, as far as it says so within the time that a call may
-        wait."""
+        """Whether the service is back, as far as it says so within the time that calls wait for a
+        question: behind one that hangs they do not wait each anew."""
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._question())
-        await asyncio.wait({self._task}, timeout=PATIENCE)
+            self._until = time.monotonic() + PATIENCE
+        await asyncio.wait({self._task}, timeout=max(0.0, self._until - time.monotonic()))
         return not self._breaker.open
 
     async def _question(self) -> None:

@@ -12,7 +12,7 @@ HEALTH = "/grpc.health.v1.Health/Check"
 SERVING = b"\x08\x01"
 """The encoded HealthCheckResponse of a server that serves. One that drains says otherwise."""
 PATIENCE = 0.05
-"""Seconds that a call waits for the answer, while the service is known to be away."""
+"""Seconds from its beginning that calls wait for the answer of one question, all together."""
 PROBE_SECONDS = 5.0
 """How long one question may take. It goes on beside the calls, which do not wait for it."""
 

@@ -4,6 +4,7 @@ are written by hand, since tasks and futures are waited for in other ways."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -21,18 +22,21 @@ class Probe:
         self._breaker, self._ask = breaker, ask
         self._lock = threading.Lock()
         self._future: Any = None
+        self._until = 0.0
+        """How long calls wait for its answer, by the monotonic clock."""
 
     def finds_service(self) -> bool:
-        """Whether the service is back, as far as it says so within the time that a call may
-        wait."""
+        """Whether the service is back, as far as it says so within the time that calls wait for a
+        question: behind one that hangs they do not wait each anew."""
         with self._lock:
             if self._future is None or self._future.done():
                 invoke, arguments = self._ask()
                 self._future = invoke.future(b"", **arguments)
                 self._future.add_done_callback(self._hear)
-            future = self._future
+                self._until = time.monotonic() + PATIENCE
+            future, patience = self._future, max(0.0, self._until - time.monotonic())
         with suppress(grpc.FutureTimeoutError, grpc.FutureCancelledError):
-            future.exception(timeout=PATIENCE)
+            future.exception(timeout=patience)
             self._hear(future)
         return not self._breaker.open
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tonic::Code;
 
 use crate::error::Error;
@@ -14,7 +14,7 @@ use crate::error::Error;
 pub(crate) const HEALTH: &str = "/grpc.health.v1.Health/Check";
 /// How long one question may take. It goes on beside the calls, which do not wait for it.
 pub(crate) const PROBE: Duration = Duration::from_secs(5);
-/// How long a call waits for the answer, while the service is known to be away.
+/// How long from its beginning calls wait for the answer of one question, all together.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// The encoded HealthCheckResponse of a server that serves. One that drains says otherwise.
 const SERVING: [u8; 2] = [0x08, 0x01];
@@ -27,8 +27,8 @@ pub(crate) struct Breaker(Mutex<State>);
 struct State {
     /// What the call failed with that found the service away. None: it is there, as far as is known.
     known: Option<Error>,
-    /// Closed once the question is answered that goes on.
-    asking: Option<watch::Receiver<()>>,
+    /// Closed once the question is answered that goes on; and how long calls wait for that.
+    asking: Option<(watch::Receiver<()>, Instant)>,
 }
 
 impl Breaker {
@@ -48,18 +48,19 @@ impl Breaker {
     }
 
     /// What the call failed with that found the service away. None: the service may be asked. While it is away, this begins a
-    /// question where none goes on (`ask`: whether the service is there), and waits a moment for its answer.
+    /// question where none goes on (`ask`: whether the service is there), and waits for its answer until it is a moment old.
     pub(crate) async fn away<F>(self: &Arc<Self>, ask: impl FnOnce() -> F) -> Option<Error>
     where
         F: Future<Output = bool> + Send + 'static,
     {
-        let mut asking = {
+        let (mut asking, until) = {
             let mut state = self.state();
             state.known.as_ref()?;
             match &state.asking {
                 Some(asking) => asking.clone(),
                 None => {
-                    let (asked, asking) = watch::channel(());
+                    let (asked, answered) = watch::channel(());
+                    let asking = (answered, Instant::now() + PATIENCE);
                     state.asking = Some(asking.clone());
                     let (breaker, question) = (self.clone(), ask());
                     tokio::spawn(async move {
@@ -76,7 +77,7 @@ impl Breaker {
             }
         };
         // Nothing is ever told: that the sender is gone says all.
-        _ = timeout(PATIENCE, asking.changed()).await;
+        _ = timeout_at(until, asking.changed()).await;
         self.state().known.clone()
     }
 

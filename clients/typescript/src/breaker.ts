@@ -8,7 +8,7 @@ import type { ContextEngineError } from "./errors.js";
 export const HEALTH = "/grpc.health.v1.Health/Check";
 /** How long one question may take, in milliseconds. It goes on beside the calls, which do not wait for it. */
 export const PROBE_MS = 5_000;
-/** How long a call waits for the answer, in milliseconds, while the service is known to be away. */
+/** How long from its beginning calls wait for the answer of one question, all together, in milliseconds. */
 const PATIENCE = 50;
 /** The encoded HealthCheckResponse of a server that serves. One that drains says otherwise. */
 const SERVING = Buffer.from([0x08, 0x01]);
@@ -26,6 +26,8 @@ export type Heard = { reply: Buffer } | { code: status };
 export class Breaker {
   private known: ContextEngineError | undefined;
   private asking: Promise<void> | undefined;
+  /** Settles once calls wait no longer for the answer. */
+  private waiting: Promise<void> | undefined;
 
   /** `ask`: asks the service whether it serves, and always answers. Undefined: the breaker is off. */
   constructor(private readonly ask: (() => Promise<Heard>) | undefined) {}
@@ -44,14 +46,17 @@ export class Breaker {
 
   /**
    * What the call failed with that found the service away: an error of its own for each caller. Undefined: it may be asked.
-   * While it is away, this begins a question where none goes on, and waits a moment for its answer.
+   * While it is away, this begins a question where none goes on, and waits for its answer until it is a moment old.
    */
   async away(): Promise<ContextEngineError | undefined> {
     if (!this.ask || !this.known) return undefined;
-    this.asking ??= this.ask()
-      .then((heard) => this.heard(heard))
-      .finally(() => (this.asking = undefined));
-    await Promise.race([this.asking, sleep(PATIENCE)]);
+    if (!this.asking) {
+      this.asking = this.ask()
+        .then((heard) => this.heard(heard))
+        .finally(() => (this.asking = undefined));
+      this.waiting = Promise.race([this.asking, sleep(PATIENCE)]);
+    }
+    await this.waiting;
     const { known } = this;
     return known && new (known.constructor as typeof ContextEngineError)(known.details, known);
   }

@@ -13,7 +13,9 @@ import grpc
 import pytest
 
 from contextengine import AsyncClient, Client, ContextEngineError
-from contextengine.breaker import SERVING, Breaker
+from contextengine.aio_probe import AsyncProbe
+from contextengine.breaker import PATIENCE, SERVING, Breaker
+from contextengine.probe import Probe
 from contextengine.types import SessionRef
 from tests.unit.client.conftest import Server
 
@@ -68,6 +70,56 @@ async def test_a_hang_costs_its_deadline_once_for_asyncio_too() -> None:
                 for _ in range(40):
                     with pytest.raises(ContextEngineError):
                         await client.get_status(REF)
+
+
+class Unanswered:
+    """A question that goes on, and how long each call waits for its answer."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.waits: list[float] = []
+
+    def future(self, request: bytes) -> Unanswered:
+        self.asked += 1
+        return self
+
+    def done(self) -> bool:
+        return False
+
+    def add_done_callback(self, hear: object) -> None:
+        pass
+
+    def exception(self, timeout: float) -> None:
+        self.waits.append(timeout)
+        time.sleep(timeout)
+        raise grpc.FutureTimeoutError
+
+
+def test_calls_behind_a_hang_wait_for_a_question_together() -> None:
+    breaker = Breaker()
+    breaker.failed(ContextEngineError("gone", code=grpc.StatusCode.UNAVAILABLE))
+    question = Unanswered()
+    probe = Probe(breaker, lambda: (question, {}))
+    assert not any(probe.finds_service() for _ in range(10))
+    assert question.asked == 1
+    assert question.waits[0] <= PATIENCE
+    assert question.waits[1:] == [0.0] * 9
+
+
+async def test_calls_behind_a_hang_wait_for_a_question_together_for_asyncio_too() -> None:
+    breaker = Breaker()
+    breaker.failed(ContextEngineError("gone", code=grpc.StatusCode.UNAVAILABLE))
+    asked = []
+
+    async def unanswered(request: bytes) -> None:
+        asked.append(request)
+        await asyncio.Event().wait()
+
+    probe = AsyncProbe(breaker, lambda: (unanswered, {}))
+    calls = 200
+    async with asyncio.timeout(calls * PATIENCE / 2):  # each for itself: calls * PATIENCE
+        assert not any([await probe.finds_service() for _ in range(calls)])
+    assert len(asked) == 1
 
 
 def test_a_dead_service_is_asked_for_no_longer_and_found_again(server: Server) -> None:

@@ -31,7 +31,7 @@ final class Breaker {
             .build();
     /** The encoded HealthCheckResponse of a server that serves. One that drains says otherwise. */
     private static final ByteString SERVING = ByteString.copyFrom(new byte[] {0x08, 0x01});
-    /** How long a call waits for the answer, while the service is known to be away. */
+    /** How long from its beginning calls wait for the answer of one question, all together. */
     private static final Duration PATIENCE = Duration.ofMillis(50);
     /** How long one question may take. It goes on beside the calls, which do not wait for it. */
     private static final Duration PROBE = Duration.ofSeconds(5);
@@ -45,6 +45,8 @@ final class Breaker {
     private ContextEngineException known;
     /** The question that goes on. Null: none does. */
     private CompletableFuture<Void> asking;
+    /** How long calls wait for its answer, by {@link System#nanoTime}. */
+    private long until;
 
     /** The service is there. */
     synchronized void answered() {
@@ -63,7 +65,7 @@ final class Breaker {
 
     /**
      * Throws what the call failed with that found the service away, an error of its own for each caller. While it is away, this
-     * begins a question where none goes on, and waits a moment for its answer.
+     * begins a question where none goes on, and waits for its answer until it is a moment old.
      */
     void check(Channel channel) {
         CompletableFuture<Void> asked = asked(channel);
@@ -71,7 +73,7 @@ final class Breaker {
             return;
         }
         try {
-            asked.get(PATIENCE.toNanos(), TimeUnit.NANOSECONDS);
+            asked.get(patience(), TimeUnit.NANOSECONDS);
         } catch (TimeoutException | ExecutionException silent) {
             // What is known holds.
         } catch (InterruptedException interrupted) {
@@ -85,6 +87,10 @@ final class Breaker {
         }
     }
 
+    private synchronized long patience() {
+        return Math.max(0, until - System.nanoTime());
+    }
+
     /** The question that goes on. Null: none is needed. */
     private synchronized CompletableFuture<Void> asked(Channel channel) {
         if (known == null) {
@@ -93,6 +99,7 @@ final class Breaker {
         if (asking == null) {
             CompletableFuture<Void> begun = new CompletableFuture<>();
             asking = begun;
+            until = System.nanoTime() + PATIENCE.toNanos();
             // It outlives the call that begins it.
             Context.ROOT.run(() -> ClientCalls.asyncUnaryCall(
                     channel.newCall(HEALTH, CallOptions.DEFAULT.withDeadlineAfter(PROBE.toMillis(), TimeUnit.MILLISECONDS)),
