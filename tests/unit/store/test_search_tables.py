@@ -13,13 +13,14 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import (
     Advance,
+    Asking,
     Cursor,
     Document,
     DocumentKind,
     Lane,
     SearchSpan,
 )
-from contextengine_server.store.sqlite import SqliteStore, database, passages
+from contextengine_server.store.sqlite import SqliteStore, database, lookups, passages
 from contextengine_server.testing.store.documents import counted
 from contextengine_server.testing.store.rows import SCOPE, Pen
 
@@ -209,6 +210,42 @@ async def test_folding_leaves_few_segments(tmp_path: Path) -> None:
             segments = db.execute(f"SELECT COUNT(DISTINCT segid) FROM {table}_idx").fetchone()[0]
             assert segments <= passages.FOLD_AFTER, table
             db.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+
+
+async def test_an_index_of_before_is_folded_as_now(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = await filled(path)
+    await store.close()
+    merged = "SELECT v FROM search_grams_config WHERE k = 'usermerge'"
+    with database.connect(path) as db:
+        db.execute("INSERT INTO search_grams (search_grams, rank) VALUES ('usermerge', 16)")
+        assert db.execute(merged).fetchone() == (16,)
+    store = SqliteStore(path)
+    await store.open()
+    assert await found(store, "fox") == [1], "it was not made anew for that"
+    await store.close()
+    with database.connect(path) as db:
+        assert db.execute(merged).fetchone() == (passages.FOLD_AFTER,)
+
+
+@pytest.mark.parametrize("held", [0, 2, 4_000])
+async def test_however_many_passages_are_held_the_same_are_found(
+    tmp_path: Path, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookups, "_HELD", held)
+    store = await filled(tmp_path / "store.db")
+    span = SearchSpan(SCOPE, DocumentKind.MESSAGE, 1, 99, 99)
+    counted: list[list[int]] = []
+
+    def asking() -> Asking:
+        counted.append((yield [Lane("fox"), Lane("a"), Lane("main"), Lane("fox")]))
+        counted.append((yield [Lane("pp/m", True), Lane("row", True)]))
+        return [Lane("main", weight=3), Lane("row", True, 2), Lane("pp/m", True), Lane("fox")]
+
+    matches = await store.index.look([span, span], asking(), 9)
+    assert counted == [[2, 0, 2, 2], [2, 2]], "each span counts"
+    assert [(match.place, match.lanes) for match in matches] == [(3, 5), (1, 10)]
+    await store.close()
 
 
 @pytest.mark.parametrize(
