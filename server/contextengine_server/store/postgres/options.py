@@ -18,7 +18,8 @@ class PostgresOptions(msgspec.Struct, frozen=True):
     dsn: str
     """What the driver is told: all but our own options."""
     pool: int = 10
-    """The most connections for all but the writer of commits, which has one of its own."""
+    """The most connections for all but the writer of commits and the look-ups of heads, which have
+    one each."""
     wait_s: float = 5.0
     """How long a call waits for a connection that is free, and for one to be made."""
     prepared: bool = True

@@ -65,11 +65,16 @@ def _arrays(columns: Sequence[str], first: int = 1) -> str:
 
 # Heads
 
-HEADS = (
-    f"SELECT {', '.join(HEAD)} FROM unnest(:homes::bigint[]) AS wanted(home)"
-    " JOIN sessions USING (home) WHERE revision > 0"
-)
-"""The heads of many sessions, and of such as share a home with them."""
+HEADS = f"""
+    SELECT wanted.home, {", ".join(f"sessions.{name}" for name in HEAD)}
+    FROM unnest($1::bigint[], $2::bytea[]) AS wanted(home, name)
+    LEFT JOIN sessions AS known ON known.home = wanted.home AND known.commit_id = wanted.name
+    LEFT JOIN sessions ON sessions.home = wanted.home AND sessions.revision > 0
+    WHERE known.home IS NULL
+"""
+"""The heads of many sessions, and of such as share a home with them, where none there is the one
+that a name says: nothing of those homes where one is, and a row without a head of those where no
+session is."""
 LOCK = " FOR NO KEY UPDATE"
 """Behind a look-up of a head: nobody else writes to the session until the transaction ends."""
 LOCK_TO_DELETE = " FOR UPDATE"

@@ -187,6 +187,7 @@ class PostgresStore(PostgresListings, PostgresDebts):
     def _committed(self, commit: Commit) -> None:
         if not commit.head.revision:
             return  # staged: nobody sees it
+        self._heads.known.committed(commit)
         for observer in self._observers:
             observer.committed(commit)
         if commit.messages or commit.summaries or commit.adopts:

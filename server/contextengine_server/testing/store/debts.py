@@ -100,15 +100,13 @@ class DebtCases(StoreCase):
         await store.add_debt(debt(SCOPE, "b", queued_ms=2))
         await store.add_debt(debt(OTHER, "a", queued_ms=3))
         claims = await asyncio.gather(*(store.claim_debt(f"w{n}", 10, 5) for n in range(5)))
-        assert sorted((one.scope.session, one.kind) for one in claims if one) == [
-            ("s1", "a"),
-            ("s2", "a"),
-        ]
+        # Claims that meet may pass over the job that another is looking at.
+        assert sorted(one.scope.session for one in claims if one) == ["s1", "s2"]
         mine = next(one for one in claims if one and one.scope == SCOPE)
         await store.release_debt(mine, done=True)
         following = await store.claim_debt("w", 10, 5)
         assert following is not None
-        assert (following.scope, following.kind) == (SCOPE, "b")
+        assert {(one.scope, one.kind) for one in (mine, following)} == {(SCOPE, "a"), (SCOPE, "b")}
 
     async def test_a_lease_that_ran_out_is_lost_once_another_claims(self, store: Store) -> None:
         await store.add_debt(debt(SCOPE))

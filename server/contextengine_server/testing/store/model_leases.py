@@ -138,10 +138,11 @@ class ModelLeaseCases(StoreCase):
         answers = await asyncio.gather(
             *(store.model_leases.answer("acme", "j1", "l1", b"%d" % n, 10) for n in range(5))
         )
-        assert answers == [JobOutcome.ACCEPTED, *[JobOutcome.TWICE] * 4]
+        accepted = answers.index(JobOutcome.ACCEPTED)
+        assert answers.count(JobOutcome.TWICE) == 4
         found = await store.model_leases.find("acme", "j1")
         assert found is not None
-        assert found.result == b"0"
+        assert found.result == b"%d" % accepted
         assert await store.model_leases.extend("acme", "j1", "l1", 900) is False
         assert await store.model_leases.put_back("acme", "j1", "l1", 0) is JobOutcome.TWICE
 

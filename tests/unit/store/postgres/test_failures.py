@@ -308,37 +308,6 @@ async def test_commits_of_many_sessions_are_one_statement(
     await watcher.close()
 
 
-async def test_heads_asked_for_at_once_are_one_look_up(
-    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pens = [Pen(store, SCOPE._replace(session=f"s{n}")) for n in range(40)]
-    await asyncio.gather(*(pen.write(count=1) for pen in pens))
-    asked = 0
-    real = store._connections.read
-
-    async def read(*args: Any) -> Any:
-        nonlocal asked
-        asked += 1
-        return await real(*args)
-
-    monkeypatch.setattr(store._connections, "read", read)
-    heads = await asyncio.gather(*(store.head(pen.scope) for pen in pens))
-    assert list(heads) == [pen.head for pen in pens]
-    assert asked == 1
-
-
-async def test_a_head_is_never_older_than_its_question(store: PostgresStore) -> None:
-    pen = Pen(store)
-    await pen.write(count=1)
-    for _ in range(20):
-        asking = asyncio.ensure_future(store.head(SCOPE))
-        await asyncio.sleep(0)
-        await pen.write(count=1)
-        head = await store.head(SCOPE)
-        assert head == pen.head
-        await asking
-
-
 async def test_two_who_write_the_same_sessions_in_groups_wait_in_turn(
     store: PostgresStore, tmp_path: Path
 ) -> None:
