@@ -57,7 +57,7 @@ async def turns_of_calls() -> tuple[list[bytes], int]:
     return [request for request, _ in answering.came], answering.came[-1][1] - answering.came[0][1]
 
 
-async def test_calls_that_stand_in_line_are_taken_sooner_and_in_their_order(
+async def test_calls_that_stand_in_line_are_taken_in_one_turn_and_in_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     some = []
@@ -65,9 +65,10 @@ async def test_calls_that_stand_in_line_are_taken_sooner_and_in_their_order(
         order, turns = await turns_of_calls()
         assert order == [b"%d" % number for number in range(CALLS)]
         some.append(turns)
+    assert min(some) <= 1
     monkeypatch.setattr(intake, "AHEAD", 1)
     _, one_by_one = await turns_of_calls()
-    assert min(some) < 0.75 * one_by_one
+    assert one_by_one > 2 * CALLS
 
 
 async def test_a_release_that_asks_otherwise_serves_all_the_same(

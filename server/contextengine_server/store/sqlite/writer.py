@@ -69,7 +69,7 @@ class _Job:
     error: Exception | None = None
 
 
-_ALONE = attrgetter("alone")
+_ALONE, _ROWS = attrgetter("alone"), attrgetter("rows")
 
 
 class Writer:
@@ -236,7 +236,7 @@ class Writer:
 
 def _too_long(jobs: Sequence[_Job]) -> bool:
     """True where tenants would wait for what others write."""
-    rows = sum(job.rows for job in jobs)
+    rows = sum(map(_ROWS, jobs))
     return rows > _GROUP_ROWS and any(job.tenant != jobs[0].tenant for job in jobs)
 
 
