@@ -55,7 +55,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.summarize import (
     WorkerPool,
 )
-from contextengine_server.summarize.redaction import redact
+from contextengine_server.summarize.redaction import redact_all
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
@@ -204,7 +204,7 @@ async def running(
         sweepers += archive_sweepers(settings, core, room, metrics)
         scrub = _scrub(settings, core, metrics)
         sweepers += [] if scrub is None else [scrub]
-        archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
+        archive = Archive(store, indexer, inherits, redact_all, counter.count_text_async)
 
         examine = ServerChecks(
             settings,

@@ -20,6 +20,6 @@ class Archive(msgspec.Struct, frozen=True):
     indexer: Indexer
     inherits: Inherits
     redact: Redact
-    """Takes secrets out of what is shown."""
+    """Takes secrets out of what is shown: out of many texts at once, each by itself."""
     count: Callable[[str], Awaitable[int]]
     """The tokens of a text, reference encoding."""

@@ -73,10 +73,10 @@ class Piece(msgspec.Struct, frozen=True):
         """Behind its last character."""
         return self.first + len(self.text)
 
-    def shown(self, redact: Redact = str) -> str:
+    def shown(self, redact: Redact = list) -> str:
         """The part as data, and which part it is."""
         place = f"characters {self.first + 1:,} to {self.end:,} of {self.length:,}"
-        return f"[{place}; the next page goes on]\n{fenced(redact(self.text))}"
+        return f"[{place}; the next page goes on]\n{fenced(redact([self.text])[0])}"
 
 
 class Brought(msgspec.Struct, frozen=True):

@@ -351,13 +351,10 @@ def _of_summary(one: SummaryAt, score: float, text: str, cut: tuple[bool, bool])
 async def hits_of(archive: Archive, taken: Sequence[Found], find: Finder) -> list[Hit]:
     """The hits with their snippets, and beside messages the turns before and behind them that are
     no hits."""
-    hits = await beside_loop(
-        sum(len(one.text) for one in taken),
-        lambda: [
-            replace(one.hit, snippet=shown(one.text, archive.redact, find, one.cut))
-            for one in taken
-        ],
-    )
+    texts = [(one.text, one.cut) for one in taken]
+    size = sum(len(one.text) for one in taken)
+    snippets = await beside_loop(size, shown, texts, archive.redact, find)
+    hits = [replace(one.hit, snippet=said) for one, said in zip(taken, snippets, strict=True)]
     messages = [at for at, one in enumerate(taken) if one.span is not None]
     beside = await turns_beside(
         archive, [(one.span, one.hit.sequence) for one in taken if one.span is not None]

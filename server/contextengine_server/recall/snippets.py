@@ -11,7 +11,8 @@ SNIPPET_CHARS = 480
 _EDGE = 24
 """How far an edge moves to the end of a word."""
 
-Redact = Callable[[str], str]
+Redact = Callable[[Sequence[str]], Sequence[str]]
+"""Takes the secrets out of texts, each by itself."""
 
 
 def around(text: str, at: int, length: int, most: int = SNIPPET_CHARS) -> str:
@@ -61,24 +62,23 @@ def densest(text: str, worth: Sequence[tuple[str, float]]) -> tuple[int, int]:
 
 
 def shown(
-    text: str,
+    texts: Sequence[tuple[str, tuple[bool, bool]]],
     redact: Redact,
     find: Callable[[str], tuple[int, int]],
-    cut: tuple[bool, bool] = (False, False),
-) -> str:
-    """A snippet of `text` around what `find` finds in it. `cut`: whether its beginning and its end
-    may be in a word."""
-    clean = redact(_whole_words(text, *cut))
-    return fenced(around(clean, *find(clean)))
+) -> list[str]:
+    """A snippet of each text around what `find` finds in it. Beside a text: whether its beginning
+    and its end may be in a word."""
+    clean = redact([_whole_words(text, *cut) for text, cut in texts])
+    return [fenced(around(text, *find(text))) for text in clean]
 
 
-def beginning(text: str, redact: Redact, most: int) -> str:
-    """At most `most` characters of how `text` begins, redacted and fenced."""
+def beginnings(texts: Sequence[str], redact: Redact, most: int) -> list[str]:
+    """At most `most` characters of how each text begins, redacted and fenced."""
     # More than is shown is redacted: a secret that the edge of the snippet would cut is recognised
     # only as a whole.
-    read = text[: 4 * most]
-    clean = redact(_whole_words(read, False, len(read) < len(text)))
-    return fenced(around(clean, 0, 0, most))
+    read = [(text[: 4 * most], len(text) > 4 * most) for text in texts]
+    clean = redact([_whole_words(text, False, cut) for text, cut in read])
+    return [fenced(around(text, 0, 0, most)) for text in clean]
 
 
 def _whole_words(text: str, begins: bool, ends: bool) -> str:

@@ -211,7 +211,7 @@ async def _inspect(
     found = await inspect(archive, head, given.text("summary_id"), retired=False)
 
     def write() -> bytes:
-        text, room = archive.redact(found.row.text), max_tokens * _CHARS_A_TOKEN
+        text, room = archive.redact([found.row.text])[0], max_tokens * _CHARS_A_TOKEN
         return orjson.dumps(
             {
                 "summary": told_summary(found.row),

@@ -12,7 +12,7 @@ from contextengine_server.store.search import Match, SearchSpan
 
 from .archive import Archive
 from .scan import chosen, match_of, rows_at
-from .snippets import Redact, beginning
+from .snippets import Redact, beginnings
 from .texts import beside_loop, searched_text
 
 TURN_CHARS = 240
@@ -63,9 +63,9 @@ async def turns_beside(
 
 
 def _turns(rows: Sequence[MessageRow], redact: Redact) -> list[RecalledTurn]:
+    snippets = beginnings(_searched(rows), redact, TURN_CHARS)
     return [
-        RecalledTurn(row.sequence, row.role, beginning(searched_text(row), redact, TURN_CHARS))
-        for row in rows
+        RecalledTurn(row.sequence, row.role, said) for row, said in zip(rows, snippets, strict=True)
     ]
 
 

@@ -13,7 +13,7 @@ would cost the square.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -83,13 +83,29 @@ _Rule = tuple[str, Callable[[Any], str]]
 def redact(text: str) -> str:
     """`text` without its secrets. Pure; linear; no text makes it fail. What UTF-8 cannot carry is
     replaced too."""
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode("utf-8")
+    text = _carried(text)
     if not text or _any().search(text) is None:
         return text  # nearly every text: one pass over it where the rules take twenty
     for pattern, replacement in _compiled():
         text = pattern.sub(replacement, text)
     return text
+
+
+def redact_all(texts: Sequence[str]) -> list[str]:
+    """Each of these without its secrets, as `redact` has it. Where none holds any, which is the
+    rule, they are looked through as one: RE2 gives up the interpreter for each look, and beside
+    busy threads to get it back took ten times what the look took."""
+    whole = [*map(_carried, texts)]
+    # What begins or ends a text is no part of a word, as a line break is none, and no rule says
+    # more of where it stands: what a text holds is found in all of them joined.
+    if _any().search("\n".join(whole)) is None:
+        return whole
+    return [*map(redact, whole)]
+
+
+def _carried(text: str) -> str:
+    """The text without what UTF-8 cannot carry."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 @cache

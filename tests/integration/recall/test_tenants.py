@@ -96,7 +96,7 @@ async def test_an_incomplete_scope_recalls_nothing(guarded: House, sides: list[S
     head = await guarded.app.store.head(Scope("alice", "agent", "shared"))
     assert head is not None
     store = guarded.app.store
-    archive = Archive(store, Indexer(store), lambda head, revision: True, str, none_counted)
+    archive = Archive(store, Indexer(store), lambda head, revision: True, list, none_counted)
     shared = ref("shared")
     await guarded.client.recall.search(shared, query="zebra", at_least_revision=head.revision)
     assert (await search(archive, head, Query("zebra"))).hits

@@ -40,7 +40,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead
 from contextengine_server.summarize import SummarizerChain, SummaryRequest, SummaryResult
 from contextengine_server.summarize.extractive.summarizer import extract
-from contextengine_server.summarize.redaction import redact
+from contextengine_server.summarize.redaction import redact_all
 from contextengine_server.telemetry.events import Event
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import NO_TRACE
@@ -179,7 +179,8 @@ class Server:
             ),
         )
         self.indexer = Indexer(self.store)
-        archive = Archive(self.store, self.indexer, inherits, redact, self.counter.count_text_async)
+        counted = self.counter.count_text_async
+        archive = Archive(self.store, self.indexer, inherits, redact_all, counted)
         guards = StoredStates(self.store.guards)
         self.context = context_engine_commands(core, archive, guards)
         self.recall = recall_commands(core, archive)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.summarize import redaction
-from contextengine_server.summarize.redaction import MARK, redact
+from contextengine_server.summarize.redaction import MARK, redact, redact_all
 
 DATA = Path(__file__).parents[2] / "data"
 BODY = "\n".join(["MIIEpAIBAAKCAQEAx7f3kQ2mN8sLw0pYt5uVbJzR1cXe9dHgKqAoWn4TiS6yUlFb"] * 3)
@@ -170,6 +170,19 @@ def test_what_one_look_passes_has_nothing_for_any_rule(text: str) -> None:
 
 
 @settings(deadline=None, max_examples=300)
+@given(st.lists(st.one_of(TEXTS, st.sampled_from([text for text, _ in SECRETS])), max_size=5))
+def test_many_texts_lose_together_what_each_loses_by_itself(texts: list[str]) -> None:
+    """However they follow each other, and whatever of a secret stands at an edge."""
+    assert redact_all(texts) == [redact(text) for text in texts]
+
+
+@pytest.mark.parametrize(("text", "secret"), SECRETS)
+def test_a_secret_among_other_texts_is_gone(text: str, secret: str) -> None:
+    before, clean, after = redact_all(["word", text, "word"])
+    assert (before, after) == ("word", "word")
+    assert secret not in clean
+
+
 @given(TEXTS)
 def test_no_text_makes_it_fail(text: str) -> None:
     redacted = redact(f"{text}\nAPI_KEY=hunter2\n{text}")

@@ -28,7 +28,7 @@ class Inspect(msgspec.Struct, frozen=True):
         """Raises SessionNotFound, RowNotFound, BudgetSpent."""
         reach = await self.grants.reach(tenant, ref, spawn_token)
         found = await inspect(self.archive, reach.head, summary_id, retired=reach.grant is None)
-        text = self.archive.redact(found.row.text)
+        text = self.archive.redact([found.row.text])[0]
         if reach.grant is not None:
             await self.grants.spend(reach.grant, await self.archive.count(text))
         return InspectDone(found, text)

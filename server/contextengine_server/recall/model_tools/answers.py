@@ -3,7 +3,6 @@ inside fences: they are data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from contextengine_server.store.rows import SummaryRow
 
 from ..expansion import Brought
 from ..query import Hit
+from ..snippets import Redact
 from ..texts import role_name, text_of_row
 
 _NAME_CHARS = 64
@@ -58,7 +58,7 @@ def told_hit(hit: Hit, here: str | None = None) -> dict[str, Any]:
     return {**said, "score": round(hit.score, 3), "snippet": hit.snippet, **turns}
 
 
-def told_item(one: Brought, redact: Callable[[str], str]) -> dict[str, Any]:
+def told_item(one: Brought, redact: Redact) -> dict[str, Any]:
     """A summary or message that was brought back."""
     if one.summary is not None:
         said, text = {"kind": "summary", **told_summary(one.summary)}, one.summary.text
@@ -72,7 +72,9 @@ def told_item(one: Brought, redact: Callable[[str], str]) -> dict[str, Any]:
             **_time(row.time_ms),
         }
         text = text_of_row(row) if one.piece is None else ""
-    return {**said, "text": fenced(redact(text)) if one.piece is None else one.piece.shown(redact)}
+    if one.piece is not None:
+        return {**said, "text": one.piece.shown(redact)}
+    return {**said, "text": fenced(redact([text])[0])}
 
 
 def told_summary(row: SummaryRow) -> dict[str, Any]:
