@@ -9,7 +9,8 @@ The weights are fixed and modest: ones fitted to one kind of conversation harm a
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 
 import msgspec
@@ -62,22 +63,22 @@ def lent(
     `question` also the neighbours themselves. What was `seen` is left out. `asked`: by place, the
     share of what is sought in a match that it only asks for."""
     own = {match.place: score for score, match in scored}
-    near, found = _nearby(own), list[Ranked]()
+    near, found, beside = _nearby(own), list[Ranked](), _lender(own, asked)
     for score, match in scored:
         place = match.place
         if place not in seen:
-            score *= 1 - (1 - ASKING) * asked.get(place, 0.0)
-            score += _beside(own, place, asked) + NEARBY * near[place]
-            found.append(Ranked(score, place, match))
+            if asked:
+                score *= 1 - (1 - ASKING) * asked.get(place, 0.0)
+            found.append(Ranked(score + (beside(place) + NEARBY * near[place]), place, match))
     if question:
-        beside = {place + step for place in own for step in (-1, 1)} - own.keys()
+        others = {place + step for place in own for step in (-1, 1)} - own.keys()
         ends = [(span.first, span.last) for span in spans]
         found += [
-            Ranked(_beside(own, place, asked), place, None)
-            for place in beside
+            Ranked(beside(place), place, None)
+            for place in others
             if place not in seen and any(first <= place <= last for first, last in ends)
         ]
-    found.sort(key=_best_first)
+    found.sort(key=_BEST, reverse=True)
     return found
 
 
@@ -86,9 +87,9 @@ def _nearby(own: Mapping[int, float]) -> dict[int, float]:
     beside it."""
     near = dict.fromkeys(own, 0.0)
     places = sorted(own)
-    for at, place in enumerate(places):
+    for at, place in enumerate(places, 1):
         end = place + NEAR
-        for other in places[at + 1 : at + 1 + NEAR]:
+        for other in places[at : at + NEAR]:
             if other > end:
                 break
             if other > place + 2:
@@ -97,14 +98,20 @@ def _nearby(own: Mapping[int, float]) -> dict[int, float]:
     return near
 
 
-def _beside(own: Mapping[int, float], place: int, asked: Mapping[int, float]) -> float:
-    """What the two messages on either side lend one."""
-    answers, get = asked.get(place - 1, 0.0), own.get
-    before = BESIDE + (ANSWER - BESIDE) * answers
-    gone_on = NEXT + (GOES_ON - NEXT) * answers
-    lent = get(place - 2, 0.0) * gone_on + get(place - 1, 0.0) * before
-    return lent + get(place + 1, 0.0) * BESIDE + get(place + 2, 0.0) * NEXT
+def _lender(own: Mapping[int, float], asked: Mapping[int, float]) -> Callable[[int], float]:
+    """Tells what the two messages on either side of a place lend it."""
+    get = own.get
+
+    def beside(place: int, before: float = BESIDE, gone_on: float = NEXT) -> float:
+        lent = get(place - 2, 0.0) * gone_on + get(place - 1, 0.0) * before
+        return lent + get(place + 1, 0.0) * BESIDE + get(place + 2, 0.0) * NEXT
+
+    def answering(place: int) -> float:
+        answers = asked.get(place - 1, 0.0)
+        before, gone_on = (ANSWER - BESIDE) * answers, (GOES_ON - NEXT) * answers
+        return beside(place, BESIDE + before, NEXT + gone_on)
+
+    return answering if asked else beside
 
 
-def _best_first(one: Ranked) -> tuple[float, int]:
-    return -one.score, -one.place
+_BEST = attrgetter("score", "place")
