@@ -75,6 +75,7 @@ async def _serve(
     once calls are answered; at SIGHUP `read` reads the settings again."""
     from contextengine_server.app import running
     from contextengine_server.health.collector import spare
+    from contextengine_server.slices import THREADS_WAIT_S
 
     log = get_logger("contextengine.app")
     stop = asyncio.Event()
@@ -83,6 +84,7 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     async with running(settings, ends=True) as app:
         spare()
+        sys.setswitchinterval(THREADS_WAIT_S)
         loop.add_signal_handler(signal.SIGHUP, _reload, app, read)
         ready(app.address)
         await stop.wait()

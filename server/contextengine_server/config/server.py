@@ -133,8 +133,8 @@ class ServerSettings(Group):
         le=MOST,
         description=(
             "Of those, how many of one tenant are worked on at once, and a quarter more of all"
-            " tenants. While calls of several tenants come, each has an eighth of it, times its"
-            " weight. The others wait, and tenants come by turns."
+            " tenants. While calls of several tenants come, each has a sixteenth of it, times"
+            " its weight. The others wait, and tenants come by turns."
         ),
     )
     max_wait: Duration = Field(

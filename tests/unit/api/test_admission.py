@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from contextengine_server.api.pipeline.admission import PRESENT_S, Admission
+from contextengine_server.api.pipeline.admission import AHEAD_S, PRESENT_S, Admission
 from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.errors import DomainError, Draining, Overloaded
 from contextengine_server.fairness.quota import Quota, TenantQuotas
@@ -88,41 +88,64 @@ async def test_a_tenant_has_few_places_while_another_is_there() -> None:
     assert sum(call.working for call in noisy) == 32
     quiet = desk.ask("quiet")
     assert quiet.working
-    # What is worked on already goes on; of 200 steps that follow none has more than four beside it.
+    # What is worked on already goes on; of 200 steps that follow none has more than one beside it.
     working = [call for call in noisy if call.working]
     beside = []
     for _ in range(100):
         desk.done(working.pop(0))
         working += [call for call in noisy if call.working and call not in working]
         beside.append(len(working))
-    assert beside[28:] == [4] * 72
-    # Also between two calls of the other.
+    assert beside[31:] == [1] * 69
+    # Between two calls of the other there are two.
     desk.done(quiet)
-    desk.done(working.pop(0))
-    assert sum(call.working for call in noisy) == 4
+    assert sum(call.working for call in noisy) == 2
+
+
+async def test_who_has_calls_waiting_or_hanging_goes_before_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [1_000.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock[0])
+    desk = Desk(working=32, calls=1_000)
+    for tenant in ("one", "other"):
+        desk.done(desk.ask(tenant))
+    many = {tenant: [desk.ask(tenant) for _ in range(9)] for tenant in ("one", "other")}
+    # Both have more than their places: neither makes room for the other.
+    assert [sum(call.working for call in calls) for calls in many.values()] == [2, 2]
+    hanging = desk.ask("quiet")
+    one, other = [[call for call in calls if call.working] for calls in many.values()]
+    for call in (*one, *other):
+        desk.done(call)
+    assert [sum(call.working for call in calls) for calls in many.values()] == [1, 1]
+    clock[0] += AHEAD_S + 0.1
+    desk.done(next(call for call in many["one"] if call.working and call not in one))
+    assert [sum(call.working for call in calls) for calls in many.values()] == [2, 2]
+    assert hanging.working
 
 
 async def test_who_is_alone_again_has_all_places(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1_000.0]
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock[0])
-    desk = Desk(working=16, calls=1_000)
+    desk = Desk(working=32, calls=1_000)
     desk.done(desk.ask("quiet"))
     noisy = [desk.ask("noisy") for _ in range(100)]
     assert sum(call.working for call in noisy) == 2
     clock[0] += PRESENT_S + 0.1
     desk.done(noisy[0])
-    assert sum(call.working for call in noisy) == 16
+    assert sum(call.working for call in noisy) == 32
 
 
 async def test_what_a_tenant_weighs_are_its_places_beside_others() -> None:
-    desk = Desk({"heavy": Quota(weight=3.0), "light": Quota(weight=0.1)}, working=16)
-    desk.ask("other")
+    desk = Desk({"heavy": Quota(weight=3.0), "light": Quota(weight=0.1)}, working=32)
+    other = desk.ask("other")
     many = {tenant: [desk.ask(tenant) for _ in range(30)] for tenant in ("heavy", "light")}
+    assert [sum(call.working for call in calls) for calls in many.values()] == [3, 1]
+    desk.done(other)
     assert [sum(call.working for call in calls) for calls in many.values()] == [6, 1]
 
 
 async def test_weights_are_the_shares_of_turns() -> None:
-    desk = Desk({"heavy": Quota(weight=3.0)}, working=8, calls=1_000)
+    desk = Desk({"heavy": Quota(weight=3.0)}, working=32, calls=1_000)
     calls = [desk.ask(tenant) for _ in range(100) for tenant in ("light", "heavy")]
     working = [call for call in calls if call.working]
     served = []
@@ -135,7 +158,7 @@ async def test_weights_are_the_shares_of_turns() -> None:
 
 
 async def test_what_hangs_for_one_tenant_leaves_places_for_others() -> None:
-    desk = Desk(working=16)
+    desk = Desk(working=32)
     for _ in range(100):
         desk.ask("noisy")
     assert [desk.ask("quiet").working for _ in range(2)] == [True, True]
@@ -300,8 +323,8 @@ async def test_who_drains_takes_nobody_and_lets_those_that_wait_finish() -> None
 async def test_at_ten_times_the_load_goodput_stays() -> None:
     """Counted, in a time of its own: so many places, each call a tick; ten come for each that can
     be served, and each gives up after twenty ticks. Served in time is what counts."""
-    # Seven tenants, of whom each has an eighth of the places of one.
-    desk, places, patience = Desk(working=16, calls=1_000), 14, 20
+    # Seven tenants, of whom each has a sixteenth of the places of one.
+    desk, places, patience = Desk(working=32, calls=1_000), 14, 20
     desk.admission.takes_s = 1.0
     working: list[FakeCall] = []
     waiting: list[FakeCall] = []

@@ -5,9 +5,9 @@ Calls are of kinds, each with a limit of the server and quotas of tenants. An or
 one of a few places while it is worked on: more at once make none faster, and each slower. Where all
 are taken it waits, in a line of its tenant, and tenants come by turns. While several tenants are
 there, each has few places: all that is worked on shares one event loop, and whoever has much there
-makes everyone wait at each step, which no turn at the door can mend. Calls that take as long as a
-model or their client takes, streams that last, and reads that wait for a revision hold no such
-place.
+makes everyone wait at each step, which no turn at the door can mend. While a call of somebody who
+has none waiting is worked on, the others have one place each. Calls that take as long as a model or
+their client takes, streams that last, and reads that wait for a revision hold no such place.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import msgspec
 
 from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.errors import DomainError, Draining, Overloaded
+from contextengine_server.fairness.ahead import Ahead
 from contextengine_server.fairness.held import Held
 from contextengine_server.fairness.presence import Presence
 from contextengine_server.fairness.quota import TenantQuotas
@@ -45,6 +46,10 @@ PRESENT_S = 2.0
 """How long a tenant is thought to be there after its last call: longer than agents pause between
 calls that follow each other, and soon over when they are done."""
 
+AHEAD_S = 0.1
+"""How long a call of a tenant that has none waiting goes before others': it takes a tenth of it,
+and what takes longer waits for something else."""
+
 LEARNT = 0.05
 """How much one call changes what a call is thought to take: it follows within some dozens."""
 
@@ -59,7 +64,7 @@ class Stoppable(Protocol):
     working: bool
     """True while it holds a place of those that are worked on."""
     turn: asyncio.Future[None] | None
-    """What it waits for until it has one."""
+    """What it waits for until it has one, or did."""
 
     @property
     def tenant(self) -> str:
@@ -106,6 +111,8 @@ class Admission:
         self._kinds = {kind.kind: kind for kind in self.kinds}
         self._queue: FairQueue[Stoppable] = FairQueue(self.quotas.weight)
         self._working = Held[Stoppable](limits.working + -(-limits.working // SPARE))
+        self._ahead = Ahead[Stoppable](AHEAD_S)
+        """Those that are worked on, of tenants that have none waiting."""
         self._present = Presence(PRESENT_S)
         self.takes_s = 0.0
         """How long an ordinary call takes once it is worked on, about."""
@@ -219,8 +226,7 @@ class Admission:
         self._take(call, self.waits)
         kind.calls.discard(call.tenant, call)
         self._give_back(call)
-        # Where the wait is cut off the call ends, and `leave` discards it.
-        yield
+        yield  # where the wait is cut off the call ends, and `leave` discards it
         self.waits.calls.discard(call.tenant, call)
         kind.calls.add(call.tenant, call)  # it was admitted: its limit is not asked again
         if kind is self.calls and (turn := self._turn(call)) is not None:
@@ -260,27 +266,30 @@ class Admission:
 
     def _turn(self, call: Stoppable) -> asyncio.Future[None] | None:
         """Gives the call a place, or has it wait for one."""
-        if not self._queue and self._may(call.tenant):
+        if not self._queue.waiting(call.tenant) and self._may(call.tenant):
             self._give(call)
             return None
         loop = asyncio.get_running_loop()
         call.turn = turn = loop.create_future()
         self._queue.push(call.tenant, call)
+        self._ahead.forget(call.tenant)
         timer = loop.call_later(self.limits.max_wait_s, self._waited, call, turn)
         turn.add_done_callback(lambda _: timer.cancel())
-        # Those that wait may be of tenants that have all they may: this one need not wait for them.
         self._next()
         return turn
 
     def _give(self, call: Stoppable) -> None:
         call.working = True
         self._working.add(call.tenant, call)
+        if call.turn is None:
+            self._ahead.add(call.tenant, call, asyncio.get_running_loop().time())
 
     def _give_back(self, call: Stoppable) -> None:
         """The call holds no place any more, and waits for none."""
         if call.working:
             call.working = False
             self._working.discard(call.tenant, call)
+            self._ahead.discard(call)
             if self._queue:
                 self._next()
         elif call.turn is not None:
@@ -293,9 +302,12 @@ class Admission:
         held = self._working.of(tenant)
         if self._working.full or held >= self.limits.working:
             return False
-        if held < self.limits.beside(self.quotas.weight(tenant)):
+        now, weight = asyncio.get_running_loop().time(), self.quotas.weight(tenant)
+        if held < self.limits.behind(weight):
             return True
-        return not self._present.several(asyncio.get_running_loop().time())
+        if self._ahead.of_another(tenant, now):
+            return False
+        return held < self.limits.beside(weight) or not self._present.several(now)
 
     def _next(self) -> None:
         """Gives what places are free to those whose turn it is. Who could not be served within its
