@@ -23,6 +23,7 @@ from tests.hosts.frameworks.brain import FAILS
 from tests.hosts.gate import Gate, Way, gate
 from tests.hosts.stage import soon
 from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.hosts.waits import FIRST_S, LATER_S
 from tests.integration.harness import House, house, ref
 
 HERMES = os.environ.get("CONTEXTENGINE_HERMES", "")
@@ -195,17 +196,23 @@ async def test_a_service_that_is_away_loses_no_turn(tmp_path: Path) -> None:
         assert len([one for one in stored if one.startswith("Answer")]) == len(said)
 
 
-async def test_a_service_that_hangs_costs_its_deadline_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [Way.CLOSED, Way.HUNG])
+async def test_a_service_that_is_away_is_waited_for_once(tmp_path: Path, way: Way) -> None:
     async with hermes(tmp_path) as host:
-        await host.do(say="one")
-        host.way.turn(Way.HUNG)
+        assert (await host.do(say="one"))["sent"], "calls are counted"
+        host.way.turn(way)
         took = []
         for words in ("two", "three", "four"):
             began = time.monotonic()
             told = await host.do(say=words)
             took.append(time.monotonic() - began)
-        print(f"turns with a service that hangs: {', '.join(f'{one:.2f}' for one in took)} s")
-        assert min(took[1:]) < took[0], "what is known to hang is not waited for"
+            if words == "two":
+                assert sum(bound for _, bound in told["sent"]) <= FIRST_S, told["sent"]
+            else:
+                # A turn makes seven calls.
+                assert not told["sent"], "what is known to be away is not called"
+                assert told["waited"] <= LATER_S or way is Way.CLOSED
+        print(f"turns, {way.name}: {', '.join(f'{one:.2f}' for one in took)} s")
         assert [row[1] for row in told["rows"] if row[0] == "user"] == [
             *("one", "two", "three", "four")
         ]

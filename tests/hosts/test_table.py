@@ -16,6 +16,7 @@ from tests.hosts.frameworks.brain import BRIEFLY, FAILS, NOTHING, calling
 from tests.hosts.frameworks.host import Host
 from tests.hosts.gate import Way
 from tests.hosts.table import WHERE, found, joined, played, question, questions_in
+from tests.hosts.waits import FIRST_S, LATER_S, waits
 
 TURNS = int(os.environ.get("CONTEXTENGINE_HOST_TURNS", "12"))
 PROBED_S = 2.0
@@ -111,6 +112,33 @@ async def test_a_service_that_hangs_costs_its_deadline_once(name: str, tmp_path:
     print(f"{name}: turns with a service that hangs took {took[0]:.2f} and {took[1]:.2f} s")
     assert questions_in(stage.brain.seen[-1]) == [f"Question {at}" for at in range(4)]
     assert took[0] < 15
+
+
+@EACH
+@pytest.mark.parametrize("way", [Way.CLOSED, Way.HUNG])
+async def test_a_service_that_is_away_is_waited_for_once(
+    name: str, way: Way, tmp_path: Path
+) -> None:
+    """Of the calls to the service within a turn: those of later turns wait for a question alone.
+    The hooks of hosts that decide for themselves are in test_hooks.py."""
+    decided_by_the_service(name)
+    async with played(name, tmp_path) as (stage, host):
+        with waits() as counted:
+            await host.say(f"Question 0? ALPHA {BRIEFLY}")
+            assert counted.taken()[0], "calls are counted"
+            stage.way.turn(way)
+            took = []
+            for at in range(1, 6):
+                began = time.monotonic()
+                await host.say(f"Question {at}? {BRIEFLY} {calling('x')}")
+                took.append(time.monotonic() - began)
+                sent, waited = counted.taken()
+                if at == 1:
+                    assert sum(bound for _, bound in sent) <= FIRST_S, sent
+                else:
+                    assert not sent, "what is known to be away is not called"
+                    assert waited <= LATER_S or way is Way.CLOSED, "it refuses at once"
+    print(f"{name}, {way.name}: turns took {', '.join(f'{one:.3f}' for one in took)} s")
 
 
 @EACH

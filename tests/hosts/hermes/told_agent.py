@@ -3,7 +3,8 @@
 Takes the provider's address, and what Hermes is to do with its sessions: write them down and
 compact them in place (`kept`) or under another id each time (`turned`), or neither (empty). Then
 takes from standard input one JSON object a line, `{"say": …}`, or `{"undo": n}` to take so many
-messages back; answers each with `{"rows": [role and content, …]}` of Hermes' list.
+messages back; answers each with `{"rows": [role and content, …]}` of Hermes' list, and what it may
+have waited for the service (tests/hosts/waits.py).
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ def main() -> None:
     from hermes_state import SessionDB  # type: ignore[import-not-found]
     from run_agent import AIAgent  # type: ignore[import-not-found]
 
+    sys.path.append(str(Path(__file__).parents[1]))
+    from waits import waits  # type: ignore[import-not-found]
+
     # What Hermes wrote down of the session before, as `hermes --resume` finds it.
     store = SessionDB() if sessions else None
     rows: list[dict[str, Any]] = store.get_messages_as_conversation("h1") if store else []
@@ -48,22 +52,27 @@ def main() -> None:
         session_id="h1",
         session_db=store,
     )
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if "undo" in asked:
-            del rows[-asked["undo"] :]
-        else:
-            rows = agent.run_conversation(asked["say"], conversation_history=rows)["messages"]
-        engine = agent.context_compressor
-        told = {
-            "session": agent.session_id,
-            "rows": [[row["role"], row.get("content") or ""] for row in rows],
-            "engine": engine.name,
-            "compactions": engine.compression_count,
-            "tools": sorted(agent._context_engine_tool_names),
-        }
-        out.write(json.dumps(told) + "\n")
-        out.flush()
+    with waits() as counted:
+        for line in sys.stdin:
+            asked = json.loads(line)
+            counted.taken()
+            if "undo" in asked:
+                del rows[-asked["undo"] :]
+            else:
+                rows = agent.run_conversation(asked["say"], conversation_history=rows)["messages"]
+            engine = agent.context_compressor
+            sent, waited = counted.taken()
+            told = {
+                "session": agent.session_id,
+                "rows": [[row["role"], row.get("content") or ""] for row in rows],
+                "engine": engine.name,
+                "compactions": engine.compression_count,
+                "sent": sent,
+                "waited": waited,
+                "tools": sorted(agent._context_engine_tool_names),
+            }
+            out.write(json.dumps(told) + "\n")
+            out.flush()
 
 
 main()
