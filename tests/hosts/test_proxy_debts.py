@@ -4,8 +4,11 @@ though the client never asks again."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from contextengine import name_by_content as name
 from contextengine_proxy import debts, talks
 from contextengine_proxy.application import Proxy
 from contextengine_proxy.debts import Debt, Debts
+from contextengine_proxy.ledger import Ledger, Taken, folder_of
 from tests.hosts.gate import Gate, Way, gate
 from tests.hosts.sdk_hosts import Agent, AnthropicAgent, ChatAgent, ResponsesAgent
 from tests.hosts.stage import Stage, proxied, soon, staged
@@ -202,6 +206,138 @@ async def test_a_client_that_leaves_with_the_last_event(path: str, tmp_path: Pat
         stage.upstream.lingers.set()
 
 
+@asynccontextmanager
+async def process(stage: Stage, way: Gate, state: Path) -> AsyncIterator[tuple[Any, str]]:
+    """A proxy of its own process, as its user starts it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    base = f"http://127.0.0.1:{port}"
+    words = ["--port", str(port), "--address", way.address, "--openai", stage.there]
+    command = [sys.executable, "-m", "contextengine_proxy.command", *words, "--state", str(state)]
+    proxy = await asyncio.create_subprocess_exec(*command)
+
+    async def up() -> bool:
+        with suppress(httpx2.TransportError):
+            async with httpx2.AsyncClient() as client:
+                return (await client.get(f"{base}/healthz")).status_code == 200
+        return False
+
+    try:
+        await soon(up)
+        yield proxy, base
+    finally:
+        with suppress(ProcessLookupError):
+            proxy.kill()
+        await proxy.wait()
+
+
+async def test_a_proxy_that_is_killed_while_the_service_is_away_stores_what_it_owes_later(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state"
+    async with staged(tmp_path, window=60_000) as stage, gate(stage.home.app.address) as way:
+        async with process(stage, way, state) as (proxy, base):
+            agent = ChatAgent(base, stream=True, session="talk")
+            await agent.say("Alpha")
+            await stage.settled("talk", name(agent.read()))
+            way.turn(Way.CLOSED)
+            await agent.say("Bravo")
+            told = name(agent.read())
+            await soon(lambda: _kept(state, told))
+            await agent.close()
+            proxy.kill()
+            await proxy.wait()
+        (file,) = files_in(state)
+        assert file.stat().st_mode & 0o077 == 0, "for its user alone"
+        way.turn(Way.OPEN)
+        async with process(stage, way, state):
+            await stage.settled("talk", told)
+            await soon(lambda: _paid(files_in(state), 0))
+
+
+def files_in(state: Path) -> list[Path]:
+    """The debts that are kept."""
+    return list(state.glob("*/*.debt"))
+
+
+async def _kept(state: Path, told: list[str]) -> bool:
+    files = files_in(state)
+    return bool(files) and told[-1].encode() in files[0].read_bytes()
+
+
+async def test_what_a_proxy_before_left_takes_nothing_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its client may have gone on elsewhere since."""
+    async with staged(tmp_path, window=60_000) as stage:
+        agent = ChatAgent(stage.base, stream=False, session="talk")
+        await agent.say("Alpha")
+        before = list(agent.messages)
+        await agent.say("Bravo")
+        left = Debt([*agent.read()], True, 10)
+        agent.messages = before
+        await agent.say("Charlie")
+        told = name(agent.read())
+        await stage.settled("talk", told)
+        state = tmp_path / "state"
+        book = Ledger(folder_of(state, stage.home.app.address, "proxy", ""))
+        book.write("talk", replace(left, messages=_named(left.messages)))
+        with pytest.raises(Taken):
+            Ledger(folder_of(state, stage.home.app.address, "proxy", ""))
+        book.close()
+        async with proxied(stage.home, stage.there, state=state):
+            await soon(lambda: _paid(files_in(state), 0))
+        assert "others went on in it" in caplog.text
+        await stage.settled("talk", told)
+        await agent.close()
+
+
+def _named(messages: Any) -> list[Any]:
+    name(messages)
+    return list(messages)
+
+
+def test_a_file_that_is_no_debt_is_left_where_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    book = Ledger(tmp_path)
+    for at, text in enumerate([b"", b"{}", b'{"session": "s", "ended": true, "size": 1}\n\xff']):
+        (tmp_path / f"{at}.debt").write_bytes(text)
+    book.write("talk", Debt([], True, 7))
+    ((session, debt),) = book.read()
+    assert (session, debt.ended, debt.size, debt.inherited) == ("talk", True, 7, True)
+    assert caplog.text.count("is no debt of a proxy") == 3
+    book.strike("talk")
+    book.strike("talk")
+    assert not list(book.read())
+    book.close()
+
+
+async def test_a_disk_that_takes_nothing_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    class Full:
+        def read(self) -> Any:
+            return iter([])
+
+        def write(self, session: str, debt: Debt) -> None:
+            raise OSError("no space is left")
+
+        strike = write
+
+        def close(self) -> None:
+            pass
+
+    async def pay(session: str, debt: Debt) -> None:
+        paid.append(session)
+
+    paid: list[str] = []
+    owed = Debts(pay, Full())  # type: ignore[arg-type]
+    owed.owe("a", Debt([], False, 10))
+    await soon(lambda: _paid(paid, 1))
+    assert "no space is left" in caplog.text
+    await owed.close()
+
+
 async def test_debts_are_bounded_and_what_is_never_taken_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -221,5 +357,5 @@ async def test_debts_are_bounded_and_what_is_never_taken_is_dropped(
     await owed.close()
 
 
-async def _paid(paid: list[str], count: int) -> bool:
+async def _paid(paid: Sequence[object], count: int) -> bool:
     return len(paid) == count

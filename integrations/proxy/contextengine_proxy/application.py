@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -19,9 +21,12 @@ from contextengine import AsyncClient
 
 from . import headers
 from .dialects import dialect_of
+from .ledger import Ledger, Taken, folder_of
 from .relay import Relay, fail
 from .talks import BadSession, Prepared, Talks
 from .windows import Windows
+
+log = logging.getLogger("contextengine_proxy")
 
 HEALTH = "/healthz"
 CONNECT_S = 10.0
@@ -49,6 +54,8 @@ class Settings:
     """Seconds that upstream may be silent."""
     max_bytes: int = 64 * 1024 * 1024
     """The longest body of a request."""
+    state: Path | None = None
+    """The folder of what the service has not got yet. None: it is in memory alone."""
 
 
 class TooLong(Exception):
@@ -83,7 +90,9 @@ class Proxy:
         timeout = httpx2.Timeout(given.timeout, connect=min(CONNECT_S, given.timeout))
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
         async with client, httpx2.AsyncClient(timeout=timeout, limits=limits) as self._upstream:
-            self._talks = Talks(client, given.agent, given.windows, given.patience)
+            book = _book(given)
+            self._talks = Talks(client, given.agent, given.windows, given.patience, book)
+            self._talks.inherit()
             yield
             await asyncio.gather(*self._recording)
             await self._talks.close()
@@ -160,3 +169,14 @@ class Proxy:
         away = self._talks.away
         said = {"status": "ok", "service": "away" if away else "there"}
         return JSONResponse(said | ({"reason": away} if away else {}))
+
+
+def _book(given: Settings) -> Ledger | None:
+    """Where debts outlive the process. None: nowhere, which is said."""
+    if given.state is None:
+        return None
+    try:
+        return Ledger(folder_of(given.state, given.address, given.agent, given.token))
+    except (Taken, OSError) as error:
+        log.warning("what the service has not got is kept in memory alone: %s", error)
+        return None

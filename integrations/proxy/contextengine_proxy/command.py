@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import uvicorn
 
@@ -58,6 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
             patience=given.patience,
             timeout=given.timeout,
             max_bytes=given.max_body * 1024 * 1024,
+            state=Path(given.state) if given.state else None,
         )
     )
     config = uvicorn.Config(
@@ -124,6 +126,15 @@ def _parser() -> argparse.ArgumentParser:
         default=Settings.timeout,
         metavar="SECONDS",
         help="how long upstream may be silent (%(default)s)",
+    )
+    add(
+        "--state",
+        default=os.path.join(
+            os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state", "contextengine"
+        ),
+        metavar="FOLDER",
+        help="where conversations are kept that the service has not got yet, for its user alone;"
+        " '': in memory (%(default)s)",
     )
     add("--max-body", type=int, default=64, metavar="MIB", help="the longest request (%(default)s)")
     return parser

@@ -6,8 +6,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import grpc
 
@@ -40,21 +41,51 @@ class Debt:
     """Whether its turn is over."""
     size: int
     """Bytes of the request."""
+    inherited: bool = False
+    """Whether a proxy before left it: others may have gone on in the session since."""
+
+
+class Book(Protocol):
+    """Where debts outlive the process: `ledger.Ledger`. Each call may raise OSError."""
+
+    def read(self) -> Iterator[tuple[str, Debt]]:
+        """The debts that a proxy before left, by session."""
+
+    def write(self, session: str, debt: Debt) -> None:
+        """Keeps it, in place of the session's older one."""
+
+    def strike(self, session: str) -> None:
+        """It is no longer owed."""
+
+    def close(self) -> None:
+        """No more is written."""
 
 
 class Debts:
     """One debt a session, the newest: a client's list holds what its older ones held."""
 
-    def __init__(self, pay: Callable[[str, Debt], Awaitable[None]]) -> None:
-        """`pay`: stores a debt of a session. Raises ContextEngineError or TimeoutError."""
-        self._pay = pay
+    def __init__(
+        self, pay: Callable[[str, Debt], Awaitable[None]], book: Book | None = None
+    ) -> None:
+        """`pay`: stores a debt of a session. Raises ContextEngineError or TimeoutError. `book`:
+        where debts outlive the process. None: nowhere."""
+        self._pay, self._book = pay, book
         self._of: OrderedDict[str, Debt] = OrderedDict()
         self._size = 0
         self._paying: asyncio.Task[None] | None = None
 
+    def inherit(self) -> None:
+        """Owes what a proxy before left."""
+        for session, debt in self._book.read() if self._book is not None else ():
+            self._owe(session, debt)
+
     def owe(self, session: str, debt: Debt) -> None:
         """Remembers it, in place of the session's older one."""
-        self.settle(session)
+        self._owe(session, debt)
+        self._noted(lambda book: book.write(session, debt))
+
+    def _owe(self, session: str, debt: Debt) -> None:
+        self._forget(session)
         self._of[session] = debt
         self._size += debt.size
         while self._size > MOST_BYTES and len(self._of) > 1:
@@ -66,8 +97,23 @@ class Debts:
 
     def settle(self, session: str) -> None:
         """The session is where its client is: nothing is owed."""
+        if self._forget(session):
+            self._noted(lambda book: book.strike(session))
+
+    def _forget(self, session: str) -> bool:
+        """Whether there was one."""
         debt = self._of.pop(session, None)
         self._size -= debt.size if debt is not None else 0
+        return debt is not None
+
+    def _noted(self, note: Callable[[Book], None]) -> None:
+        """A disk that is full, say, stops nobody: the debt is owed as long as the process lives."""
+        if self._book is None:
+            return
+        try:
+            note(self._book)
+        except OSError as error:
+            log.warning("debts are in memory alone: %s", error)
 
     def stands(self, session: str, debt: Debt) -> bool:
         """Whether it is still the session's newest."""
@@ -84,7 +130,13 @@ class Debts:
         except TimeoutError:
             pass
         for session in self._of:
-            log.warning("session %s: what is new comes with the client's next request", session)
+            log.warning("session %s: what is new comes with %s", session, self._later)
+        if self._book is not None:
+            self._book.close()
+
+    @property
+    def _later(self) -> str:
+        return "the client's next request" if self._book is None else "the next start"
 
     async def _until_paid(self) -> None:
         while self._of:

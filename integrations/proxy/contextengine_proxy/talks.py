@@ -17,13 +17,14 @@ from hashlib import blake2b
 from typing import Any
 
 from contextengine import Assembly, AsyncClient, AsyncFeed, ContextEngineError, SessionRef
+from contextengine.errors import SessionNotFound
 from contextengine.feed import AT_ONCE
 from contextengine.formats import FormatError
 from contextengine.naming import name_by_content
 from contextengine.types import Budget, LiveList, Message, WindowBudget
 
 from .conversation import opening, session_of
-from .debts import Debt, Debts
+from .debts import Book, Debt, Debts
 from .dialects.dialect import Dialect, Reply
 from .document import Unreadable
 from .reading import Reader, Request
@@ -96,17 +97,22 @@ class Talks:
     """All conversations that go through."""
 
     def __init__(
-        self, client: AsyncClient, agent: str, windows: Windows, patience: float = 2.0
+        self,
+        client: AsyncClient,
+        agent: str,
+        windows: Windows,
+        patience: float = 2.0,
+        book: Book | None = None,
     ) -> None:
         """`client` raises, and has a breaker. `patience`: seconds that a call may wait for the
-        service."""
+        service. `book`: where debts outlive the process. None: nowhere."""
         self._client = client
         self._agent = agent
         self._windows = windows
         self._patience = patience
         self._warm: OrderedDict[str, Talk] = OrderedDict()
         self._reader = Reader()
-        self._debts = Debts(self._pay)
+        self._debts = Debts(self._pay, book)
         self.away = ""
         """Why the service was not there at the last call. Empty: it was."""
 
@@ -188,6 +194,10 @@ class Talks:
             if not talk.feed.ends_with([message.id for message in messages]):
                 self._owe(talk, request, messages, ended=ended)
 
+    def inherit(self) -> None:
+        """Owes what a proxy before left."""
+        self._debts.inherit()
+
     async def close(self) -> None:
         """Stores what is owed, as far as the service is there."""
         await self._debts.close()
@@ -224,6 +234,9 @@ class Talks:
         async with asyncio.timeout(RECORD_S), talk.lock:
             if not self._debts.stands(session, debt):
                 return
+            if debt.inherited and not await self._behind(talk, debt):
+                log.warning("session %s: others went on in it: nothing is stored", session)
+                return
             brought = await talk.feed.bring(debt.messages, ended=debt.ended, timeout=RECORD_S)
             if brought is None:
                 live = _cut_off(debt.messages)
@@ -231,6 +244,15 @@ class Talks:
                 if debt.ended:
                     await talk.session.after_turn(timeout=RECORD_S)
         self._there()
+
+    async def _behind(self, talk: Talk, debt: Debt) -> bool:
+        """Whether the session is where this list was once: it is never taken back for a list that
+        its client may have left since."""
+        try:
+            newest = (await talk.session.status(timeout=RECORD_S)).last_message_id
+        except SessionNotFound:
+            return True
+        return not newest or newest in [message.id for message in debt.messages]
 
     async def _assembled(self, talk: Talk, request: Request, until: float) -> Assembly:
         held = await talk.feed.held(request.ids, timeout=_left(until))
