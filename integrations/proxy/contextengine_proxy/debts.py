@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ AGAIN_S = 1.0
 """Seconds until the service is asked again."""
 LAST_S = 5.0
 """Seconds that a proxy that stops takes to store what it owes."""
+FOUND_S = 1.2
+"""Seconds of them in which it is asked again and again: gRPC tries a connection each second."""
 MOST_BYTES = 256 * 1024 * 1024
 """The longest that the lists of all debts may be together, as their clients sent them."""
 FOR_GOOD = {
@@ -120,13 +123,17 @@ class Debts:
         return self._of.get(session) is debt
 
     async def close(self) -> None:
-        """Pays once more, for the last time."""
+        """Pays once more, for the last time. A service that is just back is not found at once."""
         if self._paying is not None:
             self._paying.cancel()
             await asyncio.gather(self._paying, return_exceptions=True)
         try:
             async with asyncio.timeout(LAST_S):
                 await self._pay_all()
+                ends = time.monotonic() + FOUND_S
+                while self._of and time.monotonic() < ends:
+                    await asyncio.sleep(FOUND_S / 10)
+                    await self._pay_all()
         except TimeoutError:
             pass
         for session in self._of:
