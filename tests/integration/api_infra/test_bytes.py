@@ -154,6 +154,20 @@ async def test_a_body_that_does_not_come_is_waited_for_while_nobody_else_waits(
         slow.cancel()
 
 
+async def test_a_body_that_does_not_come_gives_way_in_the_end_also_beside_a_loop_that_is_behind(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(bytes_in_flight, "LATE_S", -1.0)
+    monkeypatch.setattr(bytes_in_flight, "SLOW_BEHIND_S", 0.5)
+    async with house(options=OPTIONS) as h:
+        hanging = [await unsaid(h, NOISY) for _ in range(2)]
+        assert (await h.engine.Assemble(SMALL, metadata=QUIET)).revision == 3
+        refused = await failure(hanging[0])
+        for call in hanging:
+            call.cancel()
+    assert refused.metadata["budget"] == "reading"
+
+
 async def test_tenants_are_read_by_turns_and_none_is_forgotten_who_goes_away():
     async with house(options=OPTIONS) as h:
         hanging = [await unsaid(h, NOISY) for _ in range(2)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from contextengine_server.api.pipeline import admission
 from contextengine_server.api.pipeline.admission import AHEAD_S, PRESENT_S, Admission
 from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.errors import DomainError, Draining, Overloaded
@@ -121,6 +122,21 @@ async def test_who_has_calls_waiting_or_hanging_goes_before_nobody(
     desk.done(next(call for call in many["one"] if call.working and call not in one))
     assert [sum(call.working for call in calls) for calls in many.values()] == [2, 2]
     assert hanging.working
+
+
+async def test_a_place_that_time_gives_needs_no_other_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of two tenants hang; another of one of them has its place when theirs go before it no
+    more."""
+    monkeypatch.setattr(admission, "AHEAD_S", 0.02)
+    desk = Desk(working=32, calls=1_000)
+    for tenant in ("one", "other"):
+        assert desk.ask(tenant).working
+    more = desk.ask("one")
+    assert not more.working
+    async with asyncio.timeout(5):
+        assert more.turn is not None
+        await more.turn
+    assert more.working
 
 
 async def test_who_is_alone_again_has_all_places(monkeypatch: pytest.MonkeyPatch) -> None:

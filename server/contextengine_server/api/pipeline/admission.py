@@ -16,10 +16,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Protocol
 
-import msgspec
-
+from contextengine_server.api.pipeline.in_flight import InFlight, Stoppable
 from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.errors import DomainError, Draining, Overloaded
 from contextengine_server.fairness.ahead import Ahead
@@ -58,34 +56,6 @@ WHY = ("limit", "quota", "pushed_out", "waited", "deadline")
 less, a wait too long, too little time left of the deadline."""
 
 
-class Stoppable(Protocol):
-    """A call that can be told to stop, and why."""
-
-    working: bool
-    """True while it holds a place of those that are worked on."""
-    turn: asyncio.Future[None] | None
-    """What it waits for until it has one, or did."""
-
-    @property
-    def tenant(self) -> str:
-        """On whose behalf."""
-        ...
-
-    def stop(self, error: DomainError) -> None: ...
-
-    def remaining(self) -> float | None: ...
-
-
-class InFlight(msgspec.Struct, eq=False):
-    """Calls of one kind that are known to the server. Who is among `calls` was admitted."""
-
-    kind: str
-    """As quotas name it."""
-    what: str
-    """In words, and the setting of its limit."""
-    calls: Held[Stoppable]
-
-
 class Admission:
     """Calls in flight, by kind. Belongs to one event loop."""
 
@@ -113,6 +83,7 @@ class Admission:
         self._working = Held[Stoppable](limits.working + -(-limits.working // SPARE))
         self._ahead = Ahead[Stoppable](AHEAD_S)
         """Those that are worked on, of tenants that have none waiting."""
+        self._looking: asyncio.TimerHandle | None = None
         self._present = Presence(PRESENT_S)
         self.takes_s = 0.0
         """How long an ordinary call takes once it is worked on, about."""
@@ -192,10 +163,9 @@ class Admission:
         """Admits a call. Answers what it has to wait for before it is worked on, if anything.
         Raises Draining or Overloaded."""
         if self.draining:
-            raise Draining(
+            raise _draining(
                 "the server is shutting down and takes no new calls; ask another one, or this one"
-                " after its restart",
-                retry_after_ms=DRAINING_RETRY_MS,
+                " after its restart"
             )
         if kind is not self.calls:
             self._take(call, kind)
@@ -275,8 +245,18 @@ class Admission:
         self._ahead.forget(call.tenant)
         timer = loop.call_later(self.limits.max_wait_s, self._waited, call, turn)
         turn.add_done_callback(lambda _: timer.cancel())
-        self._next()
+        self._look()
         return turn
+
+    def _look(self) -> None:
+        """Time alone may give places: who went before others, or was there, does so no more."""
+        self._next()
+        if self._queue and not self._looking:
+            self._looking = asyncio.get_running_loop().call_later(AHEAD_S, self._look_again)
+
+    def _look_again(self) -> None:
+        self._looking = None
+        self._look()
 
     def _give(self, call: Stoppable) -> None:
         call.working = True
@@ -371,20 +351,14 @@ class Admission:
         self.draining = True
         self._settle()
         for stream in self.streams.calls:
-            stream.stop(
-                Draining(
-                    "the server is shutting down; resume on another one",
-                    retry_after_ms=DRAINING_RETRY_MS,
-                )
-            )
+            stream.stop(_draining("the server is shutting down; resume on another one"))
         await self._until_empty(grace_s)
         late = [call for kind in self.kinds for call in kind.calls]
         for call in late:
             call.stop(
-                Draining(
+                _draining(
                     f"the server shut down before the call was done, after a grace of {grace_s:g}"
-                    " s; send it again with the same ids",
-                    retry_after_ms=DRAINING_RETRY_MS,
+                    " s; send it again with the same ids"
                 )
             )
         await self._until_empty(CUT_OFF_WAIT_S)
@@ -398,3 +372,7 @@ class Admission:
                     await self.left.wait()
         except TimeoutError:
             pass
+
+
+def _draining(text: str) -> Draining:
+    return Draining(text, retry_after_ms=DRAINING_RETRY_MS)

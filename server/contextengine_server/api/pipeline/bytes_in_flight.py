@@ -12,6 +12,7 @@ import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from functools import partial
+from time import thread_time
 
 import msgspec
 
@@ -33,6 +34,16 @@ has sent is read in a fraction of a millisecond."""
 SLOW_S = 0.25
 """A body that is not there by then gives way to calls that wait: the largest one takes so long over
 a network of two gigabits a second."""
+
+LATE_S = 0.01
+"""A loop that comes so much later to what was due is behind …"""
+
+BUSY = 0.8
+"""… and so is one whose thread worked for so much of the time: what was sent may be there, and has
+not been taken yet."""
+
+SLOW_BEHIND_S = 5.0
+"""Beside a loop that is behind a body gives way after this time."""
 
 RETRY_MS = 500
 """About how long a large request is worked on."""
@@ -69,6 +80,8 @@ class BytesInFlight:
         """Those that wait to be read, by tenant; the tenant whose turn is next first."""
         self._by_tenant: Counter[str] = Counter()
         self._look: asyncio.TimerHandle | None = None
+        self._worked = 0.0
+        """Processor time of the loop's thread when it was last begun to wait for a look."""
         self._refused = {
             budget: metrics.counter(
                 "contextengine.bytes.refused",
@@ -132,7 +145,7 @@ class BytesInFlight:
 
     def _look_soon(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._look is None:
-            due = loop.time() + PATIENCE_S
+            due, self._worked = loop.time() + PATIENCE_S, thread_time()
             self._look = loop.call_at(due, self._make_room, loop, due)
 
     def _make_room(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
@@ -141,14 +154,16 @@ class BytesInFlight:
         self.wake()
         if not self.waiting:
             return
+        now, worked = loop.time(), thread_time() - self._worked
+        late = now - due
         self._look_soon(loop)
-        now = loop.time()
-        longest = now - min(queue[0].since for queue in self.waiting.values())
-        # Where the loop itself stood still, what seems slow may be there.
-        if longest < PATIENCE_S or now - due > PATIENCE_S:
+        if now - min(queue[0].since for queue in self.waiting.values()) < PATIENCE_S:
             return
+        # A loop that kept up has taken all that was there.
+        behind = late > LATE_S or worked > BUSY * (PATIENCE_S + late)
+        longest = SLOW_BEHIND_S if behind else SLOW_S
         places = Counter(call.caller.tenant for call in self.reading)
-        slow = [call for call, since in self.reading.items() if now - since > SLOW_S]
+        slow = [call for call, since in self.reading.items() if now - since > longest]
         if slow:
             # Of equals the first, which is the one that takes the longest.
             call = max(slow, key=lambda call: places[call.caller.tenant])

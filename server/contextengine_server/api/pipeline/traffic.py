@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from contextengine_server.api.pipeline.admission import Admission, InFlight
+from contextengine_server.api.pipeline.admission import Admission
 from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits, BytesInFlight
+from contextengine_server.api.pipeline.in_flight import InFlight
 from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.fairness.quota import TenantQuotas
 from contextengine_server.fairness.usage import TenantUse
