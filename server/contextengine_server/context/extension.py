@@ -130,5 +130,7 @@ def move(view: View, change: Extension) -> None:
         view.summaries = change.moved(view.summaries)
     for at, delta in change.shifts:
         view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
+    if change.replaced and any(view.atoms is one for one in view.read):
+        view.atoms = list(view.atoms)
     for step, atom in change.replaced.items():
         view.atoms[step - view.base] = atom  # no atom before the window is reached

@@ -129,8 +129,7 @@ class View:
     """The steps of users' messages in memory, in order."""
     asked: set[bytes] | None = None
     """Names the calls in memory (`session.usage.rereads`); None: nobody has asked for them."""
-    pauses: list[Pause] = field(default_factory=list)
-    """The messages in memory that came after a pause, in order."""
+    pauses: list[Pause] = field(default_factory=list)  # messages in memory after a pause, in order
     summaries: list[Summary] = field(default_factory=list)
     """The top-level live summaries, in order."""
     leaves: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -141,15 +140,16 @@ class View:
     evictions: EvictionHistory = field(default_factory=EvictionHistory)
     """What was evicted when the live summaries were committed, those below others included."""
     rewind_mark: int = 0
-    """The revision of the newest rewind; 0: none."""
     reset_mark: int = 0
-    """The revision of the newest reset; 0: none."""
+    """The revisions of the newest rewind and the newest reset; 0: none."""
     channel: str = ""
-    """The kind of channel that the session is held on; empty: unknown."""
+    """The kind of channel that the session is held on."""
     faults: dict[str, Fault] = field(default_factory=dict)
     """Parts of the engine that failed over this view or one made of it, by name."""
     lent: bool = False
     """Another session's view may hold the same atoms: they are copied before one is moved."""
+    read: list[list[Atom]] = field(default_factory=list)
+    """Lists of atoms that somebody goes through: none is replaced in one of them."""
     by_sequence: bool = True
     """False: a harness's own list, whose messages stand in its order, whatever their sequences."""
 

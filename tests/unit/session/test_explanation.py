@@ -300,3 +300,24 @@ async def test_of_what_shows_none_of_its_results_a_summary_is_named(server: Serv
     assert decided[4].kind is Kind.EVICTED
     assert told(decided[5]) == (Kind.SUMMARIZED, "covered")
     assert decided[5].summary_id == made.id
+
+
+async def test_what_is_explained_is_as_it_was_when_it_began(server: Server) -> None:
+    """The session goes on at every step of it: a call gets its result, which makes another atom of
+    the newest, and more is said."""
+    await server.talk(1, 6)
+    await server.assemble(100_000, ingest=incoming(assistant("", "a1", "c")))
+    assembly = await server.assemble(100_000, whole=True)
+    alone = at_once(explain(assembly))
+    work, told = explain(assembly), iter([result("c", "done"), user("next"), assistant("more")])
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            beside = done.value
+            break
+        if (message := next(told, None)) is not None:
+            await server.assemble(100_000, ingest=incoming(message))
+    assert beside == alone
+    assert next(told, None) is None
+    assert len(await explained(server)) == len(alone) + 3
