@@ -12,8 +12,18 @@ import (
 const SessionHeader = "contextengine-session"
 
 // sessionOf names the session of a request for who is between: a hash, since ids may be anything and are nobody else's
-// business. A child is made where its parent is. Empty: the request names none.
+// business. A child is made where its parent is. Of an import, the first request names it; of what is watched, agent and
+// session do. Empty: the request names none.
 func sessionOf(request any) string {
+	switch first := request.(type) {
+	case *pb.WatchRequest:
+		if first.GetAgentId() == "" {
+			return ""
+		}
+		return affinity(first.GetAgentId(), first.GetSessionId())
+	case *pb.ImportRequest:
+		request = first.GetHeader()
+	}
 	var ref *pb.SessionRef
 	if named, ok := request.(interface{ GetSession() *pb.SessionRef }); ok {
 		ref = named.GetSession()
@@ -26,9 +36,13 @@ func sessionOf(request any) string {
 	if session == "" {
 		session = ref.GetSessionKey()
 	}
+	return affinity(ref.GetAgentId(), session)
+}
+
+func affinity(agent, session string) string {
 	if session == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(ref.GetAgentId() + "\x00" + session))
+	sum := sha256.Sum256([]byte(agent + "\x00" + session))
 	return hex.EncodeToString(sum[:16])
 }

@@ -65,35 +65,79 @@ func (c *Client) stream(
 	open grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	ctx, cancel := c.deadline(ctx, nameOf(method))
-	inner, err := open(c.outgoing(ctx, ""), desc, conn, method, options...)
-	if err != nil {
-		cancel()
-		return nil, typed(err)
+	s := &stream{client: c, cancel: cancel, ctx: ctx}
+	s.open = func(first any) error {
+		s.once.Do(func() {
+			s.inner, s.failed = open(c.outgoing(ctx, sessionOf(first)), desc, conn, method, options...)
+			if s.failed != nil {
+				cancel()
+				s.failed = typed(s.failed)
+			}
+		})
+		return s.failed
 	}
-	return &stream{ClientStream: inner, cancel: cancel, client: c}, nil
+	if desc.ClientStreams && desc.ServerStreams { // replies may come before anything is sent
+		if err := s.open(nil); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
+// stream is one that begins with its first request, which may name its session.
 type stream struct {
-	grpc.ClientStream
 	client *Client
+	ctx    context.Context
 	cancel context.CancelFunc
 	once   sync.Once
+	open   func(first any) error
+	inner  grpc.ClientStream
+	failed error
 }
 
 func (s *stream) SendMsg(message any) error {
-	return s.client.refine(s.ClientStream.SendMsg(message), message)
+	if err := s.open(message); err != nil {
+		return err
+	}
+	return s.client.refine(s.inner.SendMsg(message), message)
 }
 
 func (s *stream) RecvMsg(message any) error {
-	err := s.ClientStream.RecvMsg(message)
+	if err := s.open(nil); err != nil {
+		return err
+	}
+	err := s.inner.RecvMsg(message)
 	if err != nil {
-		s.once.Do(s.cancel)
+		s.cancel()
 	}
 	if errors.Is(err, io.EOF) {
 		return err
 	}
 	return typed(err)
 }
+
+func (s *stream) CloseSend() error {
+	if err := s.open(nil); err != nil {
+		return err
+	}
+	return s.inner.CloseSend()
+}
+
+func (s *stream) Header() (metadata.MD, error) {
+	if err := s.open(nil); err != nil {
+		return nil, err
+	}
+	return s.inner.Header()
+}
+
+func (s *stream) Trailer() metadata.MD {
+	if s.open(nil) != nil {
+		return nil
+	}
+	return s.inner.Trailer()
+}
+
+func (s *stream) Context() context.Context { return s.ctx }
 
 // outgoing adds the token, the caller's metadata, the current span and what names a session, where there is one.
 func (c *Client) outgoing(ctx context.Context, session string) context.Context {

@@ -6,6 +6,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import time
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -14,7 +16,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2
 
 from contextengine import types as t
-from contextengine.calls import ASSEMBLE, GET_STATUS
+from contextengine.calls import ASSEMBLE, EXPORT, GET_STATUS, WATCH
 from contextengine_proto.v1.errors_pb2 import ErrorReason
 from tests.clients.drivers import Driver, Json, Refused, written
 from tests.clients.vectors import parsed, vectors
@@ -217,6 +219,32 @@ def test_a_call_names_its_session_for_who_is_between(alone: Driver, scripted: Se
     found = [metadata.get("contextengine-session") for metadata in scripted.metadata]
     assert found == [name for _, _, name in asked]
     assert all(name is None or re.fullmatch("[0-9a-f]{32}", name) for name in found)
+
+
+def test_a_stream_names_its_session_for_who_is_between(alone: Driver, scripted: Server) -> None:
+    """By its first request. A lent model works for any session."""
+    session = {"agent_id": "größe", "session_id": "会话\n"}
+    said = t.WatchResponse(position="p", name="session:ingested")
+    scripted.answers[WATCH.path] = lambda request, context: iter([said])
+    scripted.answers[EXPORT.path] = lambda request, context: iter(
+        [t.ExportResponse(session=t.SessionInfo()), t.ExportResponse(end={})]
+    )
+    alone.connect(scripted.address)
+    message = written(t.Message(role=t.ROLE_USER, parts=[t.Part(text=t.TextPart(text="hello"))]))
+    alone.ask("import", session=session, messages=[message])
+    alone.ask("export", session=session)
+    alone.ask("watch", session=session, resume_position="p", count=1)
+    alone.ask(
+        "lend", hello=written(t.AttachRequest.Hello(host_id="h")), text="", delay=0, failures=0
+    )
+    deadline = time.monotonic() + 20
+    while len(scripted.metadata) < 4 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    with suppress(Refused):
+        alone.ask("lent")
+    found = [metadata.get("contextengine-session") for metadata in scripted.metadata[:4]]
+    assert found == [*[named("größe", "会话\n")] * 3, None]
+    assert [len(request) for request in scripted.requests if isinstance(request, list)] == [2]
 
 
 def test_a_token_stays_on_this_machine(alone: Driver) -> None:

@@ -6,7 +6,7 @@ import hashlib
 
 from google.protobuf.message import Message as ProtoMessage
 
-from .types import SessionRef
+from .types import ImportRequest, SessionRef, WatchRequest
 
 SESSION_HEADER = "contextengine-session"
 """The metadata that names a call's session. Servers do not read it: any server serves any call."""
@@ -15,14 +15,22 @@ _FIELDS = ("session", "parent", "child")
 
 
 def session_metadata(request: ProtoMessage) -> tuple[tuple[str, str], ...]:
-    """What names the session of a request, for its metadata; empty where it names none."""
+    """What names the session of a request, for its metadata; empty where it names none. Of an
+    import, the first request names it; of what is watched, agent and session do."""
+    if isinstance(request, WatchRequest):
+        whole = request.agent_id and request.session_id
+        return _named(request.agent_id, request.session_id) if whole else ()
+    if isinstance(request, ImportRequest):
+        request = request.header
     for field in _FIELDS:
         if field in request.DESCRIPTOR.fields_by_name and request.HasField(field):
             ref: SessionRef = getattr(request, field)
-            named = ref.session_id or ref.session_key
-            if named:
-                return ((SESSION_HEADER, affinity(ref.agent_id, named)),)
+            return _named(ref.agent_id, ref.session_id or ref.session_key)
     return ()
+
+
+def _named(agent_id: str, session: str) -> tuple[tuple[str, str], ...]:
+    return ((SESSION_HEADER, affinity(agent_id, session)),) if session else ()
 
 
 def affinity(agent_id: str, session: str) -> str:

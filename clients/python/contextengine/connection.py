@@ -134,7 +134,7 @@ class Connection:
         return [] if self.queue is None else list(self.queue.rejected)
 
     def _call_metadata(self, request: ProtoMessage | None = None) -> tuple[tuple[str, str], ...]:
-        """The metadata of one rpc, which for one request names its session."""
+        """The metadata of one rpc. `request`: its first, which may name its session."""
         provided = tuple(self._metadata()) if self._metadata is not None else ()
         if not any(name == "traceparent" for name, _ in provided):
             provided += trace_context()
@@ -160,9 +160,13 @@ class Connection:
             absence=self._absence,
         )
 
-    def _stream_arguments(self, call: Call[Any, Any], timeout: float | None) -> dict[str, Any]:
-        """How a streaming rpc is called, besides its requests."""
-        return {"timeout": self.timeout_of(call, timeout), "metadata": self._call_metadata()}
+    def _stream_arguments(
+        self, call: Call[Any, Any], timeout: float | None, request: ProtoMessage | None = None
+    ) -> dict[str, Any]:
+        """How a streaming rpc is called, besides its requests. `request`: the first of them, where
+        it is known before the rpc begins."""
+        metadata = self._call_metadata(request)
+        return {"timeout": self.timeout_of(call, timeout), "metadata": metadata}
 
     def _question(self) -> tuple[Any, dict[str, Any]]:
         """What asks whether the server serves: gRPC's callable, on bytes, and its arguments."""

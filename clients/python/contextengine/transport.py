@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import chain, islice
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import grpc
@@ -137,7 +138,7 @@ class BlockingConnection(Connection):
         """One request, many replies."""
         request = build(call.request, fields)
         invoke = self._callable("unary_stream", call)
-        return Stream(invoke(request, **self._stream_arguments(call, timeout)))
+        return Stream(invoke(request, **self._stream_arguments(call, timeout, request)))
 
     def stream_unary(
         self,
@@ -147,8 +148,11 @@ class BlockingConnection(Connection):
     ) -> Response:
         """Many requests, one reply."""
         invoke = self._callable("stream_unary", call)
+        rest = iter(requests)
+        first = list(islice(rest, 1))
+        how = self._stream_arguments(call, timeout, *first)
         try:
-            reply: Response = invoke(iter(requests), **self._stream_arguments(call, timeout))
+            reply: Response = invoke(chain(first, rest), **how)
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
         return reply

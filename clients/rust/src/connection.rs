@@ -23,6 +23,7 @@ use crate::error::{Error, ErrorKind};
 use crate::rpc::{Method, Rpc};
 use crate::settings::Metadata;
 use crate::trace;
+use crate::types::SessionRef;
 
 /// When a call must be over. None: there is no deadline.
 pub(crate) type Deadline = Option<Instant>;
@@ -71,14 +72,8 @@ impl Connection {
         {
             return Err(away);
         }
-        let session = request.session().and_then(affinity).and_then(|name| name.parse::<MetadataValue<Ascii>>().ok());
         let once = || async {
-            let mut request = self.request(tokio_stream::once(message.clone()), deadline);
-            if let Some(session) = &session
-                && !request.metadata().contains_key(SESSION_HEADER)
-            {
-                request.metadata_mut().insert(SESSION_HEADER, session.clone());
-            }
+            let request = self.request(tokio_stream::once(message.clone()), request.session(), deadline);
             let path = PathAndQuery::from_static(R::METHOD.path);
             Ok(self.grpc().await?.client_streaming(request, path, Encoded).await?.into_inner())
         };
@@ -95,7 +90,7 @@ impl Connection {
     /// Asks whether the server serves.
     fn question(&self) -> impl Future<Output = bool> + Send + use<> {
         let deadline = Some(Instant::now() + PROBE);
-        let request = self.request(tokio_stream::once(Bytes::new()), deadline);
+        let request = self.request(tokio_stream::once(Bytes::new()), None, deadline);
         let grpc = self.grpc();
         async move {
             let asked = async {
@@ -111,10 +106,11 @@ impl Connection {
         &self,
         method: &Method,
         request: &impl Message,
+        session: Option<&SessionRef>,
         deadline: Deadline,
     ) -> Result<Streaming<Bytes>, Error> {
         let message = self.encoded(request)?;
-        let once = || self.open(method, tokio_stream::once(message.clone()), deadline);
+        let once = || self.open(method, tokio_stream::once(message.clone()), session, deadline);
         self.attempts(method, deadline, || true, once).await
     }
 
@@ -123,10 +119,11 @@ impl Connection {
         &self,
         method: &Method,
         requests: impl Stream<Item = Bytes> + Send + 'static,
+        session: Option<&SessionRef>,
         deadline: Deadline,
     ) -> Result<Streaming<Bytes>, Error> {
         let path = PathAndQuery::from_static(method.path);
-        let request = self.request(requests, deadline);
+        let request = self.request(requests, session, deadline);
         Ok(self.grpc().await?.streaming(request, path, Encoded).await?.into_inner())
     }
 
@@ -157,10 +154,16 @@ impl Connection {
     }
 
     /// What a request carries besides its messages.
-    fn request<T>(&self, messages: T, deadline: Deadline) -> Request<T> {
+    fn request<T>(&self, messages: T, session: Option<&SessionRef>, deadline: Deadline) -> Request<T> {
         let mut request = Request::new(messages);
         if let Some(metadata) = &self.metadata {
             *request.metadata_mut() = metadata();
+        }
+        let session = session.and_then(affinity).and_then(|name| name.parse::<MetadataValue<Ascii>>().ok());
+        if let Some(session) = session
+            && !request.metadata().contains_key(SESSION_HEADER)
+        {
+            request.metadata_mut().insert(SESSION_HEADER, session);
         }
         trace::add_current_span(request.metadata_mut());
         if let Some(authorization) = &self.authorization {

@@ -13,6 +13,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::Streaming;
 
+use crate::affinity::watched;
 use crate::client::Client;
 use crate::connection::{Deadline, decoded, within};
 use crate::error::Error;
@@ -75,13 +76,14 @@ impl Client {
     {
         let connection = self.connection();
         let deadline = connection.deadline(&IMPORT);
+        let session = header.session.clone();
         let first = ImportRequest { kind: Some(import_request::Kind::Header(header)) };
         let messages = messages.into_iter();
         let rest = messages.map(|message| ImportRequest { kind: Some(import_request::Kind::Message(message)) });
         let requests = std::iter::once(first).chain(rest).map(|request| Bytes::from(request.encode_to_vec()));
         let replay = Replay::new(requests);
         let once = || async {
-            let mut replies = connection.open(&IMPORT, replay.attempt(), deadline).await?;
+            let mut replies = connection.open(&IMPORT, replay.attempt(), session.as_ref(), deadline).await?;
             let reply = replies.message().await?;
             reply.ok_or_else(|| Error::new(tonic::Code::Internal, "", "the import ended without a reply"))
         };
@@ -94,14 +96,17 @@ impl Client {
     /// Streams a session's rows as they are stored: the session, its messages in order, its summaries.
     pub async fn export(&self, request: ExportRequest) -> Result<Replies<ExportResponse>, Error> {
         let deadline = self.connection().deadline(&EXPORT);
-        Ok(Replies::new(self.connection().replies(&EXPORT, &request, deadline).await?, deadline))
+        let replies = self.connection().replies(&EXPORT, &request, request.session.as_ref(), deadline).await?;
+        Ok(Replies::new(replies, deadline))
     }
 
     /// Streams what happens to sessions, from now or from a resume position. A stream that broke is not resumed by itself: the
     /// last `position` resumes it.
     pub async fn watch(&self, request: WatchRequest) -> Result<Replies<WatchResponse>, Error> {
         let deadline = self.connection().deadline(&WATCH);
-        Ok(Replies::new(self.connection().replies(&WATCH, &request, deadline).await?, deadline))
+        let session = watched(&request);
+        let replies = self.connection().replies(&WATCH, &request, session.as_ref(), deadline).await?;
+        Ok(Replies::new(replies, deadline))
     }
 
     /// Attaches a model of the caller's to the server: what it asks for comes by the replies, what is to be said goes by the
@@ -122,7 +127,7 @@ impl Client {
         let connection = self.connection();
         let deadline = connection.deadline(&ATTACH);
         let requests = requests.map(|request| request.encode_to_vec().into());
-        let replies = within(deadline, connection.open(&ATTACH, requests, deadline)).await?;
+        let replies = within(deadline, connection.open(&ATTACH, requests, None, deadline)).await?;
         Ok(Replies::new(replies, deadline))
     }
 }

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 
-import type { SessionRef } from "./types.js";
+import { isMessage } from "@bufbuild/protobuf";
+
+import { ImportRequestSchema, type SessionRef, WatchRequestSchema } from "./types.js";
 
 /**
  * The metadata that names a call's session, so that a proxy can keep it at one of several servers. Servers do not read it: any
@@ -10,12 +12,22 @@ export const SESSION_HEADER = "contextengine-session";
 
 /**
  * What names the session of a request for who is between: a hash, since ids may be anything and are nobody else's business. A
- * child is made where its parent is. Undefined: the request names none.
+ * child is made where its parent is. Of an import, the first request names it; of what is watched, agent and session do.
+ * Undefined: the request names none.
  */
 export function sessionOf(request: object): string | undefined {
+  if (isMessage(request, WatchRequestSchema)) {
+    return request.agentId ? named(request.agentId, request.sessionId) : undefined;
+  }
+  if (isMessage(request, ImportRequestSchema)) {
+    return request.kind.case === "header" ? sessionOf(request.kind.value) : undefined;
+  }
   const { session, parent, child } = request as Partial<Record<"session" | "parent" | "child", SessionRef>>;
   const ref = session ?? parent ?? child;
-  const named = ref?.sessionId || ref?.sessionKey;
-  if (!ref || !named) return undefined;
-  return createHash("sha256").update(`${ref.agentId}\0${named}`).digest("hex").slice(0, 32);
+  return ref && named(ref.agentId, ref.sessionId || ref.sessionKey);
+}
+
+function named(agentId: string, session: string): string | undefined {
+  if (!session) return undefined;
+  return createHash("sha256").update(`${agentId}\0${session}`).digest("hex").slice(0, 32);
 }

@@ -189,7 +189,8 @@ export class Transport {
     const end = grpcOptions(this.deadline(method, options));
     const both = given ? undefined : this.channel.makeBidiStreamRequest(...wired, this.metadata(), end);
     const request = checked(ready(method.input, create(method.input, given)));
-    const call = both ?? this.channel.makeServerStreamRequest(...wired, request, this.metadata(), end);
+    const metadata = () => this.metadata(sessionOf(request));
+    const call = both ?? this.channel.makeServerStreamRequest(...wired, request, metadata(), end);
     call.on("error", () => undefined); // told by the iteration; a cancelled call has nobody else to tell
     const cancel = () => call.cancel();
     options?.signal?.addEventListener("abort", cancel);
@@ -224,7 +225,7 @@ export class Transport {
     return new Promise((resolve, reject) => {
       const call = this.channel.makeClientStreamRequest(
         ...this.wire<I, O>(method),
-        this.metadata(),
+        this.metadata(all[0] && sessionOf(all[0])),
         grpcOptions(this.deadline(method, options)),
         (error: ServiceError | null, reply?: MessageShape<O>) => {
           if (error) reject(typed(error));

@@ -72,22 +72,20 @@ class Elsewhere:
 
     def offered(self, job: ModelJob) -> None:
         """Tells others that a job is there."""
-        self._tell(OFFERED, job.tenant, job.agent, job.session)
+        self._tell(OFFERED, tenant=job.tenant, agent=job.agent)
 
     def answered(self, tenant: str, job_id: str) -> None:
         """Tells others that something became of a job."""
-        self._tell(ANSWERED, tenant, job=job_id)
+        self._tell(ANSWERED, tenant=tenant, job=job_id)
 
     def withdrawn(self, tenant: str, job_id: str, reason: str) -> None:
         """Tells others that a job is not wanted any more. `reason`: a text of ours."""
-        self._tell(WITHDRAWN, tenant, job=job_id, reason=reason)
+        self._tell(WITHDRAWN, tenant=tenant, job=job_id, reason=reason)
 
     def lenders_changed(self) -> None:
         """Tells others that harnesses have come or gone here."""
-        self._tell(LENDERS, "")
+        self._tell(LENDERS)
 
-    def _tell(
-        self, name: str, tenant: str, agent: str = "", session: str = "", **attributes: str
-    ) -> None:
+    def _tell(self, name: str, **attributes: str) -> None:
         if self._events is not None:
-            self._events.tell_servers(name, tenant, agent, session, **attributes)
+            self._events.tell_servers(name, **attributes)

@@ -139,15 +139,14 @@ class Events:
             if watched.wants(event) and not waiter.done():
                 waiter.set_result(event.number - 1)
 
-    def tell_servers(
-        self, name: str, tenant: str, agent: str = "", session: str = "", **attributes: str
-    ) -> None:
-        """Tells other servers something that no watcher sees. Does nothing where there are
-        none."""
+    def tell_servers(self, name: str, **attributes: str) -> None:
+        """Tells other servers something that no watcher sees. Does nothing where there are none.
+
+        It is an event of no tenant: older servers, which take it for one like others, show it to
+        nobody either."""
         if self._unsaid is not None:
             named = FOR_SERVERS + name
-            event = Event(0, named, self._clock_ms(), tenant, agent, session, 0, {}, attributes)
-            self._tell(self._unsaid, event)
+            self._tell(self._unsaid, Event(0, named, self._clock_ms(), "", attributes=attributes))
 
     def _tell(self, unsaid: deque[Event], event: Event) -> None:
         self._forgot = self._forgot or len(unsaid) == self._capacity

@@ -55,18 +55,21 @@ def hearing(
     look."""
 
     def heard(event: Event | None) -> None:
-        name = "" if event is None else event.name.removeprefix(FOR_SERVERS)
+        name, said = "", dict[str, str]()
+        if event is not None:
+            name = event.name.removeprefix(FOR_SERVERS)
+            # Servers of before name tenant and agent as other events do.
+            said = {"tenant": event.tenant, "agent": event.agent, **event.attributes}
         if event is None:
             harnesses.missed()
             wanted.look()
             lenders.look()
         elif name == OFFERED:
-            harnesses.offered(event.tenant, event.agent)
+            harnesses.offered(said["tenant"], said["agent"])
         elif name == ANSWERED:
-            wanted.look(event.tenant, event.attributes["job"])
+            wanted.look(said["tenant"], said["job"])
         elif name == WITHDRAWN:
-            said = event.attributes
-            harnesses.withdrawn(event.tenant, said["job"], said["reason"])
+            harnesses.withdrawn(said["tenant"], said["job"], said["reason"])
         elif name == LENDERS:
             lenders.look()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from contextengine import Client
+from contextengine import Client, user
 from contextengine import types as t
 from contextengine.affinity import SESSION_HEADER
 from tests.unit.client.conftest import Server
@@ -21,6 +22,39 @@ RING = json.dumps(
 
 def session(name: str = "é") -> t.SessionRef:
     return t.SessionRef(agent_id="a", session_id=name)
+
+
+@pytest.mark.parametrize(
+    ("agent", "named", "name"), [("a", "é", NAMED), ("", "é", None), ("a", "", None)]
+)
+def test_a_watch_names_the_session_that_it_is_about(
+    server: Server, agent: str, named: str, name: str | None
+) -> None:
+    """A session without its agent may be several."""
+    with Client(server.address) as client:
+        list(client.sessions.watch(agent_id=agent, session_id=named))
+    assert [metadata.get(SESSION_HEADER) for metadata in server.metadata] == [name]
+
+
+def test_an_import_and_an_export_name_their_session(
+    server: Server, run: Callable[..., Any]
+) -> None:
+    def use(client: Any) -> Any:
+        stream = client.sessions.export(session())
+        if isinstance(client, Client):
+            list(stream)
+            return client.sessions.import_session(session(), [user("hello")])
+
+        async def both() -> Any:
+            async for _ in stream:
+                pass
+            return await client.sessions.import_session(session(), [user("hello")])
+
+        return both()
+
+    run(use)
+    assert [metadata.get(SESSION_HEADER) for metadata in server.metadata] == [NAMED, NAMED]
+    assert len(server.requests[1]) == 2
 
 
 def test_a_call_names_its_session(server: Server, run: object) -> None:

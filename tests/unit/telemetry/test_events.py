@@ -4,13 +4,18 @@ else."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from typing import cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextengine_server.health.lenders import Lenders
+from contextengine_server.runtime.broker import Harnesses
+from contextengine_server.runtime.wanted import WantedJobs
 from contextengine_server.telemetry.events import GAP, Event, Events, Watched
+from contextengine_server.wiring.harnesses import hearing
 
 TENANTS = ("a", "b", "c")
 CAPACITY = 12
@@ -95,3 +100,42 @@ async def test_a_position_of_another_life_is_a_gap() -> None:
         found = await told(events.watch(Watched("a"), position))
         assert [event.name for event in found] == [GAP, "message:ingested"]
         assert await told(events.watch(Watched("a"), events.position(found[0].number)))
+
+
+def test_what_servers_tell_each_other_is_of_no_tenant() -> None:
+    """A server of before takes it for an event like others, and shows it to whoever watches the
+    tenant."""
+    events = Events("life", lambda: 5)
+    events.share("feed", 0)
+    events.emit("session:created", "acme", "main", "s1")
+    events.tell_servers("job_offered", tenant="acme", agent="main")
+    with events.unsaid() as (told, _):
+        created, offered = told
+    assert Watched("acme").wants(created)
+    assert (offered.name, offered.tenant) == ("server:job_offered", "")
+    assert not Watched("acme").wants(offered)
+    assert offered.attributes == {"tenant": "acme", "agent": "main"}
+
+
+async def test_hearing_takes_what_servers_of_before_tell() -> None:
+    heard: list[tuple[str, ...]] = []
+    hears = hearing(
+        cast(Harnesses, Noting(heard)),
+        cast(WantedJobs, Noting(heard)),
+        cast(Lenders, Noting(heard)),
+    )
+    hears(Event(1, "server:job_offered", 5, "acme", "main", "s1"))
+    hears(Event(2, "server:job_answered", 5, "acme", attributes={"job": "j1"}))
+    hears(Event(3, "server:job_offered", 5, "", attributes={"tenant": "acme", "agent": "main"}))
+    hears(Event(4, "server:job_answered", 5, "", attributes={"tenant": "acme", "job": "j1"}))
+    assert heard == [("offered", "acme", "main"), ("look", "acme", "j1")] * 2
+
+
+class Noting:
+    """Notes what is called with what."""
+
+    def __init__(self, calls: list[tuple[str, ...]]) -> None:
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *given: self._calls.append((name, *given))

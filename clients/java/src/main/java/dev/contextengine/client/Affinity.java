@@ -2,7 +2,9 @@ package dev.contextengine.client;
 
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.Message;
+import dev.contextengine.v1.ImportRequest;
 import dev.contextengine.v1.SessionRef;
+import dev.contextengine.v1.WatchRequest;
 import io.grpc.CallOptions;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
@@ -26,16 +28,28 @@ final class Affinity {
 
     private Affinity() {}
 
-    /** The name of a request's session: a hash, since ids may be anything and are nobody else's business. */
+    /**
+     * The name of a request's session: a hash, since ids may be anything and are nobody else's business. Of an import, the first
+     * request names it; of what is watched, agent and session do. Empty: the request names none.
+     */
     static String of(Message request) {
+        if (request instanceof WatchRequest watch) {
+            return watch.getAgentId().isEmpty() ? "" : named(watch.getAgentId(), watch.getSessionId());
+        }
+        if (request instanceof ImportRequest first) {
+            return of(first.getHeader());
+        }
         for (String name : FIELDS) {
             FieldDescriptor field = request.getDescriptorForType().findFieldByName(name);
             if (field != null && request.getField(field) instanceof SessionRef ref) {
-                String session = ref.getSessionId().isEmpty() ? ref.getSessionKey() : ref.getSessionId();
-                return session.isEmpty() ? "" : hash(ref.getAgentId() + "\0" + session);
+                return named(ref.getAgentId(), ref.getSessionId().isEmpty() ? ref.getSessionKey() : ref.getSessionId());
             }
         }
         return "";
+    }
+
+    private static String named(String agent, String session) {
+        return session.isEmpty() ? "" : hash(agent + "\0" + session);
     }
 
     private static String hash(String text) {

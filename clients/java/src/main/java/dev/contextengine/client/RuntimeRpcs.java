@@ -19,6 +19,6 @@ public final class RuntimeRpcs {
      * @return the stream
      */
     public Attachment attach(AttachRequest.Hello hello) {
-        return new Attachment(transport.stream(RuntimeGrpc.getAttachMethod()), hello);
+        return new Attachment(transport.stream(RuntimeGrpc.getAttachMethod(), ""), hello);
     }
 }

@@ -41,8 +41,9 @@ public final class SessionsRpcs {
      * @return what was stored
      */
     public ImportResponse importSession(ImportRequest.Header header, Iterable<Message> messages) {
-        try (var stream = transport.stream(SessionsGrpc.getImportMethod())) {
-            boolean open = stream.send(ImportRequest.newBuilder().setHeader(header).build());
+        ImportRequest first = ImportRequest.newBuilder().setHeader(header).build();
+        try (var stream = transport.stream(SessionsGrpc.getImportMethod(), Affinity.of(first))) {
+            boolean open = stream.send(first);
             for (Message message : messages) {
                 // Where the server has answered already, its answer says why.
                 if (!open) {

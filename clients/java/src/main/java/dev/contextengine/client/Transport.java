@@ -112,14 +112,15 @@ final class Transport implements AutoCloseable {
     /** One request, many replies. */
     <Q extends Message, R> Replies<R> replies(MethodDescriptor<Q, R> method, Q request) {
         Q ready = ready(request);
-        BlockingStream<Q, R> stream = stream(method);
+        BlockingStream<Q, R> stream = stream(method, Affinity.of(ready));
         stream.sendOnly(ready);
         return new Replies<>(stream);
     }
 
-    /** A stream, begun. */
-    <Q extends Message, R> BlockingStream<Q, R> stream(MethodDescriptor<Q, R> method) {
-        return new BlockingStream<>(channel.newCall(method, CallOptions.DEFAULT));
+    /** A stream, begun. `session`: the name of the one that it is about; empty: of none. */
+    <Q extends Message, R> BlockingStream<Q, R> stream(MethodDescriptor<Q, R> method, String session) {
+        return new BlockingStream<>(
+                channel.newCall(method, CallOptions.DEFAULT.withOption(Affinity.SESSION, session)));
     }
 
     /** What to throw where the thread of a call is interrupted. */
