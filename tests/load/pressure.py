@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from contextengine_server.api.pipeline.auth import hash_token
-from tests.bench.house import Process, launch_server
+from tests.bench.house import Process, launch_server, start_floor
 from tests.bench.report import machine_facts
 
 Popen = subprocess.Popen[bytes]
@@ -40,6 +40,10 @@ FITTING = (1, 2, 4, 8, 16, 32)
 TIMES = 10
 KEPT, TWICE = 0.8, 2.0
 """Of the peak, at ten times the load; of a quiet tenant's p99, beside a noisy one."""
+NOISE = (("step", 160), ("batch", 16))
+"""What the noisy tenant sends, and its callers at once."""
+REPLY = bytes(1_000)
+"""What a bare handler answers: about as much as a step."""
 PACE_MS = 20
 """From one call of the quiet tenant's one caller to the next."""
 
@@ -85,7 +89,9 @@ def cpu(server: Process) -> float:
 
 def start(server: Process, token: str, kind: str, callers: int, pace: int, seconds: float) -> Popen:
     given = [server.address, token, kind, callers, pace, seconds]
-    command = ["nice", sys.executable, "-m", "tests.load.callers", *map(str, given)]
+    command = [sys.executable, "-m", "tests.load.callers", *map(str, given)]
+    if token != QUIET:  # whose one caller measures, and shares the processors with these
+        command.insert(0, "nice")
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
 
 
@@ -144,7 +150,8 @@ def overload(server: Process, kind: str, seconds: float, rounds: int, console: C
 def neighbours(
     server: Process, kind: str, callers: int, seconds: float, rounds: int, console: Console
 ) -> bool:
-    """A quiet tenant's calls alone, and beside a noisy one's."""
+    """A quiet tenant's calls alone, and beside a noisy one's. Of a bare handler this says what the
+    transport and the machine do to a caller beside so many others."""
     alone, beside, noise = Heard(), Heard(), Heard()
     for _ in range(rounds):
         alone.add(heard(start(server, QUIET, "step", 1, PACE_MS, seconds), server))
@@ -159,7 +166,7 @@ def neighbours(
         "p99 ms",
         "of alone",
         "sent back",
-        title=f"beside {callers} callers of {kind}",
+        title=f"{server.name}: beside {callers} callers of {kind}",
     )
     for name, one in (("alone", alone), ("beside", beside)):
         table.add_row(
@@ -213,8 +220,14 @@ def main() -> int:
             if "overload" in wanted:
                 held &= overload(server, "step", given.seconds, given.rounds, console)
             if "neighbours" in wanted:
-                for kind, callers in (("step", 160), ("batch", 16)):
+                for kind, callers in NOISE:
                     held &= neighbours(server, kind, callers, given.seconds, given.rounds, console)
+        if "neighbours" in wanted:
+            for rpc in ("Assemble", "IngestBatch"):
+                (Path(directory) / rpc).write_bytes(REPLY)
+            with start_floor(Path(directory)) as floor:
+                for kind, callers in NOISE:
+                    neighbours(floor, kind, callers, given.seconds, given.rounds, console)
     return int(not held)
 
 
