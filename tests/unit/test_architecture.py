@@ -27,7 +27,7 @@ BELOW: dict[str, set[str]] = {
     "projection": {"context.message"},
     "errors": set(),
     "fairness": set(),
-    "slices": {"context.work"},
+    "slices": {"context.work", "fairness"},
     "store": {"context.scope", "fairness"},
     # A store over another: sessions that nobody uses are in object storage.
     "archive": {"context.scope", "store", "errors"},

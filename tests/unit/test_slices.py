@@ -6,16 +6,19 @@ import asyncio
 import threading
 import weakref
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import pairwise
 
 import pytest
 
 from contextengine_server import slices
 from contextengine_server.context.work import Work, at_once, batches
+from contextengine_server.fairness.place import PLACE
 from contextengine_server.slices import (
     FREED_AT_ONCE,
     HELD_STILL_S,
     SLICE_S,
+    Pace,
     aside,
     in_slices,
     let_go,
@@ -225,3 +228,27 @@ async def test_who_is_cancelled_again_and_again_still_waits_for_the_thread() -> 
     may_end.set()
     with pytest.raises(asyncio.CancelledError):
         await asking
+
+
+class Yielding:
+    """A place that gives way, or does not."""
+
+    def __init__(self, *, gives: bool) -> None:
+        self.gives = gives
+
+    def away(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    def gives_way(self) -> bool:
+        return self.gives
+
+
+@pytest.mark.parametrize("gives", [False, True])
+async def test_between_slices_of_who_gives_way_others_have_many_turns(
+    turns: list[int], gives: bool
+) -> None:
+    token = PLACE.set(Yielding(gives=gives))
+    before = len(turns)
+    await Pace().turn()
+    PLACE.reset(token)
+    assert (len(turns) - before > 4) is gives

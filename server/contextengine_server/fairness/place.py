@@ -18,6 +18,9 @@ class WorkingPlace(Protocol):
         """Gives the place back within this context, and takes one again behind it, which may take a
         while. Raises Overloaded where the tenant waits for too much already."""
 
+    def gives_way(self) -> bool:
+        """True while a call of somebody who has none waiting is worked on beside this one."""
+
 
 class NoPlace:
     """None is held."""
@@ -25,6 +28,10 @@ class NoPlace:
     def away(self) -> AbstractAsyncContextManager[None]:
         """Nothing is given back."""
         return nullcontext()
+
+    def gives_way(self) -> bool:
+        """To nobody."""
+        return False
 
 
 NO_PLACE = NoPlace()

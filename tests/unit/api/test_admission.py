@@ -87,8 +87,10 @@ async def test_a_tenant_has_few_places_while_another_is_there() -> None:
     desk = Desk(working=32, calls=1_000)
     noisy = [desk.ask("noisy") for _ in range(200)]
     assert sum(call.working for call in noisy) == 32
+    assert not desk.admission.gives_way(noisy[0])
     quiet = desk.ask("quiet")
     assert quiet.working
+    assert [desk.admission.gives_way(call) for call in (noisy[0], quiet)] == [True, False]
     # What is worked on already goes on; of 200 steps that follow none has more than one beside it.
     working = [call for call in noisy if call.working]
     beside = []

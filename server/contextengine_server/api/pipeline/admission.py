@@ -275,6 +275,10 @@ class Admission:
         elif call.turn is not None:
             self._queue.remove(call.tenant, call)
 
+    def gives_way(self, call: Stoppable) -> bool:
+        """True while a call goes before those of this one's tenant."""
+        return self._ahead.of_another(call.tenant, asyncio.get_running_loop().time())
+
     def _see(self, call: Stoppable) -> None:
         self._present.saw(call.tenant, asyncio.get_running_loop().time())
 

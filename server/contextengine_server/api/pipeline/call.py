@@ -79,6 +79,10 @@ class Call(msgspec.Struct, eq=False):
             return nullcontext()
         return self.admission.away(self, self.admission.kind_of(self.rpc.kind))
 
+    def gives_way(self) -> bool:
+        """True while a call of another tenant, which has none waiting, is worked on as well."""
+        return self.admission is not None and self.admission.gives_way(self)
+
     @property
     def peer(self) -> str:
         """The other end as gRPC names it, for example `ipv4:127.0.0.1:40312`."""
