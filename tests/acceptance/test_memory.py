@@ -114,3 +114,25 @@ async def test_a_session_larger_than_all_that_may_be_in_flight(tmp_path: Path) -
         assert peak(server) < MOST
     assert (done.stored_count, done.duplicate_count, done.revision) == (count, 0, 1)
     assert (again.stored_count, again.duplicate_count, again.revision) == (0, count, 1)
+
+
+async def test_what_goes_on_behind_a_session_is_counted_as_what_it_takes(tmp_path: Path) -> None:
+    """A million messages of thirty bytes: their bytes alone would fit. All or none are stored, and
+    what fits is."""
+    header = sessions_pb2.ImportRequest.Header(session=session("s"))
+
+    async def parts(count: int) -> AsyncIterator[Any]:
+        yield sessions_pb2.ImportRequest(header=header)
+        for number in range(count):
+            yield sessions_pb2.ImportRequest(message=message(5, f"m{number}"))
+
+    with serving(tmp_path, *SETTINGS, "--set", "memory.enabled=false") as server:
+        async with channel_to(server) as channel:
+            stub: Any = sessions_pb2_grpc.SessionsStub(channel)
+            first = await stub.Import(parts(1), timeout=2 * PATIENCE_S)
+            beyond = await outcome(stub.Import(parts(1_000_000)))
+            then = await stub.Import(parts(20_000), timeout=2 * PATIENCE_S)
+        assert server.process.poll() is None
+        assert peak(server) < MOST
+    assert (first.stored_count, beyond) == (1, "TOO_LARGE")
+    assert (then.stored_count, then.duplicate_count, then.revision) == (19_999, 1, 2)

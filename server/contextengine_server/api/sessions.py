@@ -90,7 +90,7 @@ class SessionsService:
                 elif kind == "message":
                     field = f"message[{count}]"
                     messages.append(incoming_one(self._limits, request.message, field))
-                    count, size = count + 1, size + len(call.raw)
+                    count, size = count + 1, size + call.counts
                     self._check_count(count)
                     if size >= PART_BYTES or len(messages) >= PART_MESSAGES:
                         if await arrival.add(messages):

@@ -111,12 +111,35 @@ async def test_what_an_import_has_sent_counts_however_small_its_messages():
     async with house(options=OPTIONS) as h:
         stream = h.sessions.Import(metadata=NOISY)
         await stream.write(message)
-        await reaching(h, "contextengine.bytes.in_flight", message.ByteSize())
+        each = message.ByteSize() + bytes_in_flight.GATHERED_BYTES
+        await reaching(h, "contextengine.bytes.in_flight", each)
         await stream.write(message)
-        await reaching(h, "contextengine.bytes.in_flight", 2 * message.ByteSize())
+        await reaching(h, "contextengine.bytes.in_flight", 2 * each)
         await stream.done_writing()
         assert (await stream).stored_count == 2
         await reaching(h, "contextengine.bytes.in_flight", 0)
+
+
+async def test_what_never_fits_is_not_to_be_sent_again():
+    """One call alone gathers more than its tenant may have."""
+    message = sessions_pb2.ImportRequest(message={"id": "x" * 60_000})
+
+    async def messages() -> Any:
+        for _ in range(100):
+            yield message
+
+    async with house(options=OPTIONS) as h:
+        refused = await failure(h.sessions.Import(messages(), metadata=NOISY))
+        await reaching(h, "contextengine.bytes.in_flight", 0)
+        counted = h.metrics.snapshot()["contextengine.bytes.refused{budget=tenant}"]
+    each = message.ByteSize() + bytes_in_flight.GATHERED_BYTES
+    assert (refused.reason, refused.retry_ms, counted) == ("TOO_LARGE", None, 1)
+    assert refused.metadata == {
+        "budget": "tenant",
+        "limit": str(3 * MIB),
+        "used": str(3 * MIB // each * each),
+    }
+    assert "server.max_tenant_bytes_in_flight" in refused.text
 
 
 async def unsaid(h: House, metadata: Any) -> Any:

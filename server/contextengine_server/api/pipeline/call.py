@@ -53,6 +53,8 @@ class Call(msgspec.Struct, eq=False):
     trace: Trace = NO_TRACE
     raw: bytes = b""
     """The request as it came, where there is one."""
+    counts: int = 0
+    """What this request counts as, where it does, of the bytes in flight."""
     held: int = 0
     """Bytes of its messages that count as in flight."""
     stopped: DomainError | None = None

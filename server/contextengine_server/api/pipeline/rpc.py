@@ -33,7 +33,11 @@ from contextengine_server.api.pipeline import contract, errors, unserved
 from contextengine_server.api.pipeline.admission import Admission
 from contextengine_server.api.pipeline.audit import Audit
 from contextengine_server.api.pipeline.auth import Authenticator, authorize
-from contextengine_server.api.pipeline.bytes_in_flight import SMALL_BYTES, BytesInFlight
+from contextengine_server.api.pipeline.bytes_in_flight import (
+    GATHERED_BYTES,
+    SMALL_BYTES,
+    BytesInFlight,
+)
 from contextengine_server.api.pipeline.call import METADATA, Call, Context, Meter
 from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.errors import (
@@ -298,8 +302,9 @@ class Pipeline:
         if size > self._max_bytes:
             raise self._too_large(rpc, "request", size, "send less at once")
         # What is gathered counts whatever its size: it has no other limit.
-        if size > SMALL_BYTES or (rpc.streams_in and not rpc.streams_out):
-            in_flight.take(call, size, "request")
+        call.counts = size + GATHERED_BYTES if rpc.streams_in and not rpc.streams_out else size
+        if call.counts > SMALL_BYTES or call.counts > size:
+            in_flight.take(call, call.counts, "request")
         kind = meter.rpc.request
         try:
             return kind.FromString(raw)
