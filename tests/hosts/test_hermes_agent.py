@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -24,6 +25,7 @@ from tests.hosts.gate import Gate, Way, gate
 from tests.hosts.stage import soon
 from tests.hosts.upstream import Answer, Json, Upstream, serving
 from tests.hosts.waits import FIRST_S, LATER_S
+from tests.hosts.walk import commands
 from tests.integration.harness import House, house, ref
 
 HERMES = os.environ.get("CONTEXTENGINE_HERMES", "")
@@ -220,6 +222,28 @@ async def test_a_service_that_is_away_is_waited_for_once(tmp_path: Path, way: Wa
         host.way.turn(Way.OPEN)
         await asyncio.sleep(PROBED_S)
         await agrees(host, await host.do(say="five"))
+
+
+async def test_what_its_page_says_sets_it_up(tmp_path: Path) -> None:
+    home, program = tmp_path / "hermes", Path(HERMES).with_name("hermes")
+    given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HERMES_HOME": str(home)}
+    typed = [shlex.split(line) for line in commands()["Hermes Agent"]]
+    for words in [one[1:] for one in typed if one[0] == "hermes" and one[1:]] + [
+        ["plugins", "list"]
+    ]:
+        asked = [str(program), *words]
+        process = await asyncio.create_subprocess_exec(
+            *asked,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=given,
+        )
+        out, _ = await process.communicate()
+        assert process.returncode == 0, out.decode()
+    (line,) = [one for one in out.decode().splitlines() if "contextengine " in one]
+    assert "enabled" in line
+    assert "engine: contextengine" in (home / "config.yaml").read_text(encoding="utf-8")
 
 
 async def test_two_turns_with_the_same_words_are_two(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ async def main() -> None:
         agent = LlmAgent(name="counting", model=Counting(model="counting"), instruction="Be brief.")
         plugin = ContextenginePlugin(client, window=18_000)
         app = App(name="counting", root_agent=agent, plugins=[plugin])
+        kept = client.session(agent_id="google-adk", session_id=f"ann/{here}")
         runner = Runner(app=app, session_service=sessions)
         for turn in range(40):
             words = types.Part(text=f"Question {turn}: how goes it?")
@@ -52,7 +53,10 @@ async def main() -> None:
             async for event in runner.run_async(user_id="ann", session_id=here, new_message=said):
                 if event.is_final_response() and event.content:
                     print(turn, (event.content.parts or [])[0].text.split(". ")[0])
-            await asyncio.sleep(0.1)  # the service summarizes meanwhile; a real model takes longer
+            for _ in range(100):  # it summarizes meanwhile: a real model takes longer
+                if not (await kept.status()).jobs:
+                    break
+                await asyncio.sleep(0.05)
         await runner.close()
 
 

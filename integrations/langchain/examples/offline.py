@@ -48,11 +48,16 @@ async def main() -> None:
             middleware=[ContextengineMiddleware(client, window=18_000)],
             checkpointer=InMemorySaver(),
         )
-        thread: Any = {"configurable": {"thread_id": f"offline-{uuid.uuid4()}"}}
+        name = f"offline-{uuid.uuid4()}"
+        thread: Any = {"configurable": {"thread_id": name}}
+        kept = client.session(agent_id="langchain", session_id=name)
         for turn in range(40):
             asked = {"messages": [HumanMessage(f"Question {turn}: how goes it?")]}
             state = await agent.ainvoke(asked, thread)
-            await asyncio.sleep(0.1)  # the service summarizes meanwhile; a real model takes longer
+            for _ in range(100):  # it summarizes meanwhile: a real model takes longer
+                if not (await kept.status()).jobs:
+                    break
+                await asyncio.sleep(0.05)
             said = str(state["messages"][-1].content).split(". ")[0]
             print(turn, said, f"({len(state['messages'])} in the state)")
 

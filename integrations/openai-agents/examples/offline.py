@@ -40,12 +40,16 @@ async def main() -> None:
     async with AsyncClient(address, breaker=True) as client:
         session = ContextengineSession("offline", client, window=18_000)
         await session.clear_session()
+        kept = client.session(agent_id="openai-agents", session_id="offline")
         config = RunConfig(call_model_input_filter=session.fit, tracing_disabled=True)
         for turn in range(40):
             result = await Runner.run(
                 agent, f"Question {turn}: how goes it?", session=session, run_config=config
             )
-            await asyncio.sleep(0.1)  # the service summarizes meanwhile; a real model takes longer
+            for _ in range(100):  # it summarizes meanwhile: a real model takes longer
+                if not (await kept.status()).jobs:
+                    break
+                await asyncio.sleep(0.05)
             print(turn, result.final_output.split(". ")[0])
 
 

@@ -11,11 +11,13 @@ import os
 import threading
 import time
 import urllib.request
+import uuid
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import uvicorn
 
+from contextengine import Client
 from contextengine_proxy.application import Proxy, Settings
 from contextengine_proxy.windows import Windows
 
@@ -55,19 +57,22 @@ def main() -> None:
     while not server.started:
         time.sleep(0.05)
     port = server.servers[0].sockets[0].getsockname()[1]
+    name = f"offline-{uuid.uuid4()}"
+    kept = Client(address).session(agent_id="proxy", session_id=name)
     talk: list[dict[str, str]] = []
     for turn in range(40):
         talk.append({"role": "user", "content": f"Question {turn}: how goes it?"})
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/v1/chat/completions",
             json.dumps({"model": "any", "messages": talk}).encode(),
-            {"content-type": "application/json"},
+            {"content-type": "application/json", "x-contextengine-session": name},
         )
         with urllib.request.urlopen(request) as reply:
             message = json.loads(reply.read())["choices"][0]["message"]
         talk.append(message)
         print(f"sent {len(talk) - 1:2} messages: {message['content'].split('. ')[0]}")
-        time.sleep(0.1)  # the service summarizes meanwhile; a real model takes longer
+        while kept.status().jobs:  # it summarizes: a real model takes longer
+            time.sleep(0.05)
 
 
 if __name__ == "__main__":

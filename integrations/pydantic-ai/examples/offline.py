@@ -35,6 +35,7 @@ async def main() -> None:
         agent: Any = Agent(FunctionModel(counting), capabilities=[keeper])
         history: list[ModelMessage] = []
         conversation = f"offline-{uuid.uuid4()}"
+        kept = client.session(agent_id="pydantic-ai", session_id=conversation)
         for turn in range(40):
             result = await agent.run(
                 f"Question {turn}: how goes it?",
@@ -42,7 +43,10 @@ async def main() -> None:
                 conversation_id=conversation,
             )
             history = result.all_messages()
-            await asyncio.sleep(0.1)  # the service summarizes meanwhile; a real model takes longer
+            for _ in range(100):  # it summarizes meanwhile: a real model takes longer
+                if not (await kept.status()).jobs:
+                    break
+                await asyncio.sleep(0.05)
             print(turn, result.output.split(". ")[0], f"({len(history)} in the history)")
 
 

@@ -5,23 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from contextengine.types import SessionRef
 
 from .brain import Brain
-from .recorded import INTEGRATIONS, RecordedHost
+from .recorded import RecordedHost
 
 INSTALLED = Path(__file__).parents[1] / "claude-code" / "node_modules"
 TURN_S = 60.0
-
-
-def binary() -> Path | None:
-    """The program that npm brought for this platform. None: it is not installed."""
-    return next(INSTALLED.glob("@anthropic-ai/claude-code-*/claude"), None)
 
 
 class TurnFailed(Exception):
@@ -31,16 +24,12 @@ class TurnFailed(Exception):
 class ClaudeCodeHost(RecordedHost):
     """One conversation of `claude`, a process through its turns."""
 
-    name = "claude-code"
+    name, title = "claude-code", "Claude Code"
 
     def __init__(self, address: str, brain: Brain) -> None:
         super().__init__(address, brain)
         self._ends: list[str] = []
         """The entry that each turn ended with."""
-
-    async def install(self) -> None:
-        await self._run("plugin", "marketplace", "add", str(INTEGRATIONS))
-        await self._run("plugin", "install", "contextengine@contextengine")
 
     async def open(self) -> None:
         await self._open(*(["--resume", self.session] if self.session else []))
@@ -48,7 +37,7 @@ class ClaudeCodeHost(RecordedHost):
     async def _open(self, *more: str) -> None:
         words = ["-p", "--input-format", "stream-json", "--output-format", "stream-json"]
         allowed = ["--allowedTools", "Read", "mcp__plugin_contextengine_contextengine__ctx_search"]
-        self._process = await self._begin(*words, "--verbose", *more, *allowed)
+        self._process = await self.begin(*words, "--verbose", *more, *allowed)
 
     async def stop(self) -> None:
         if self._process.returncode is None:
@@ -98,30 +87,13 @@ class ClaudeCodeHost(RecordedHost):
     def ref(self) -> SessionRef:
         return SessionRef(agent_id="claude-code", session_id=self.session)
 
-    async def _run(self, *words: str) -> None:
-        process = await self._begin(*words)
-        out, _ = await process.communicate()
-        assert process.returncode == 0, out.decode()
+    def binary(self) -> Path | None:
+        return next(INSTALLED.glob("@anthropic-ai/claude-code-*/claude"), None)
 
-    async def _begin(self, *words: str) -> asyncio.subprocess.Process:
-        program = binary()
-        assert program is not None
-        return await asyncio.create_subprocess_exec(
-            program,
-            *words,
-            cwd=self.work,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            limit=2**26,
-            env={
-                # The commands of integrations/mcp stand beside the Python that runs the tests.
-                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-                "HOME": str(self.folder),
-                "ANTHROPIC_BASE_URL": self.provider,
-                "ANTHROPIC_API_KEY": "none",
-                "CONTEXTENGINE_ADDRESS": self.address,
-                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-                "DISABLE_AUTOUPDATER": "1",
-            },
-        )
+    def settings(self) -> dict[str, str]:
+        return {
+            "ANTHROPIC_BASE_URL": self.provider,
+            "ANTHROPIC_API_KEY": "none",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        }

@@ -3,10 +3,7 @@ app server that its own screen talks to."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ from contextengine_mcp.hooks import NOTE
 from tests.codex.app_server import QUIET, AppServer, binary
 
 from .brain import Brain
-from .recorded import INTEGRATIONS, RecordedHost
+from .recorded import RecordedHost
 
 CONFIG = """\
 model = "mock-model"
@@ -46,7 +43,7 @@ OWN = ("<environment_context>", "<skills_instructions>")
 class CodexHost(RecordedHost):
     """One thread, and forks of it."""
 
-    name = "codex"
+    name, title = "codex", "Codex"
 
     def __init__(self, address: str, brain: Brain) -> None:
         super().__init__(address, brain)
@@ -56,11 +53,10 @@ class CodexHost(RecordedHost):
         (self.folder / "codex").mkdir()
         config = CONFIG.format(provider=self.provider)
         (self.folder / "codex" / "config.toml").write_text(config, encoding="utf-8")
-        await self._run("plugin", "marketplace", "add", str(INTEGRATIONS))
-        await self._run("plugin", "add", "contextengine@contextengine")
+        await super().install()
 
     async def open(self) -> None:
-        self._process = await self._begin("app-server")
+        self._process = await self.begin("app-server")
         self._server = AppServer(self._process)
         about = {"name": "contextengine", "title": "t", "version": "1"}
         await self._server.call("initialize", clientInfo=about)
@@ -108,28 +104,8 @@ class CodexHost(RecordedHost):
     def ref(self) -> SessionRef:
         return SessionRef(agent_id="codex", session_id=self.session)
 
-    async def _run(self, *words: str) -> None:
-        process = await self._begin(*words)
-        out, _ = await process.communicate()
-        assert process.returncode == 0, out.decode()
+    def binary(self) -> Path | None:
+        return binary()
 
-    async def _begin(self, *words: str) -> asyncio.subprocess.Process:
-        program = binary()
-        assert program is not None
-        return await asyncio.create_subprocess_exec(
-            program,
-            *words,
-            cwd=self.work,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=2**26,
-            env={
-                # The commands of integrations/mcp stand beside the Python that runs the tests.
-                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-                "HOME": str(self.folder),
-                "CODEX_HOME": str(self.folder / "codex"),
-                "MOCK_KEY": "none",
-                "CONTEXTENGINE_ADDRESS": self.address,
-            },
-        )
+    def settings(self) -> dict[str, str]:
+        return {"CODEX_HOME": str(self.folder / "codex"), "MOCK_KEY": "none"}

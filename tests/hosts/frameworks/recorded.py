@@ -3,21 +3,25 @@ the hooks of a plugin of ours, and the model finds by its tools what it no longe
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shlex
+import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 from starlette.responses import JSONResponse, Response
 
+from tests.acceptance.shell import ROOT
 from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.hosts.walk import commands
 
 from .brain import NOTHING, Brain, ModelFailed, found, texts_of
 from .host import Host
-
-INTEGRATIONS = Path(__file__).parents[3] / "integrations"
 
 
 class RecordedHost(Host):
@@ -25,6 +29,8 @@ class RecordedHost(Host):
 
     assembles = False
     forgets_failed = False
+    title: ClassVar[str]
+    """Its part of docs/hosts.md."""
 
     def __init__(self, address: str, brain: Brain) -> None:
         super().__init__(address, brain)
@@ -49,9 +55,43 @@ class RecordedHost(Host):
         await self.stop()
         await self.life.aclose()
 
-    @abstractmethod
     async def install(self) -> None:
-        """Sets the host up, once."""
+        """Sets the host up, once, by what docs/hosts.md says."""
+        typed = [shlex.split(line) for line in commands()[self.title]]
+        for words in typed:
+            if words[0] == self.name.split("-")[0] and words[1:]:
+                process = await self.begin(*words[1:], where=ROOT)
+                out, _ = await process.communicate()
+                assert process.returncode == 0, out.decode()
+
+    async def begin(self, *words: str, where: Path | None = None) -> asyncio.subprocess.Process:
+        """Starts the program. where: the folder; None: that of the work."""
+        program = self.binary()
+        assert program is not None
+        return await asyncio.create_subprocess_exec(
+            program,
+            *words,
+            cwd=where or self.work,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL if where is None else asyncio.subprocess.STDOUT,
+            limit=2**26,
+            env={
+                # The commands of integrations/mcp stand beside the Python that runs the tests.
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                "HOME": str(self.folder),
+                "CONTEXTENGINE_ADDRESS": self.address,
+                **self.settings(),
+            },
+        )
+
+    @abstractmethod
+    def binary(self) -> Path | None:
+        """The program that npm brought for this platform. None: it is not installed."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, str]:
+        """What the program is told by its environment."""
 
     @abstractmethod
     async def open(self) -> None:
