@@ -116,6 +116,42 @@ async def test_a_session_larger_than_all_that_may_be_in_flight(tmp_path: Path) -
     assert (again.stored_count, again.duplicate_count, again.revision) == (0, count, 1)
 
 
+async def test_exports_whose_readers_stop_take_a_part_each(tmp_path: Path) -> None:
+    """Sixteen of a session of 60 MiB, which together are more than the container has; one of them
+    is read to its end after all."""
+    count, readers = 60, 16
+    header = sessions_pb2.ImportRequest.Header(session=session("s"), message_count=count)
+    photo = message_pb2.ImagePart(data=bytes(range(256)) * (MIB // 256), mime_type="image/png")
+
+    async def parts() -> AsyncIterator[Any]:
+        yield sessions_pb2.ImportRequest(header=header)
+        for number in range(count):
+            part = message_pb2.Part(image=photo)
+            said = message_pb2.Message(id=f"m{number}", role=message_pb2.ROLE_USER, parts=[part])
+            yield sessions_pb2.ImportRequest(message=said)
+
+    with serving(tmp_path, *SETTINGS, "--set", "memory.enabled=false") as server:
+        async with channel_to(server) as channel:
+            stub: Any = sessions_pb2_grpc.SessionsStub(channel)
+            await stub.Import(parts(), timeout=2 * PATIENCE_S)
+            asked = sessions_pb2.ExportRequest(session=session("s"))
+            streams = [stub.Export(asked, timeout=2 * PATIENCE_S) for _ in range(readers)]
+            for stream in streams:
+                for _ in range(2):  # the session and its first message
+                    assert await stream.read() is not grpc.aio.EOF
+            await asyncio.sleep(3)  # whoever reads ahead of his reader does so now
+            stopped = peak(server)
+            ids = []
+            while (part := await streams[0].read()) is not grpc.aio.EOF:
+                ids += [part.message.message.id] * part.HasField("message")
+            for stream in streams[1:]:
+                stream.cancel()
+        assert server.process.poll() is None
+        assert peak(server) < MOST
+    assert stopped < MOST
+    assert ids == [f"m{number}" for number in range(1, count)]
+
+
 async def test_what_goes_on_behind_a_session_is_counted_as_what_it_takes(tmp_path: Path) -> None:
     """A million messages of thirty bytes: their bytes alone would fit. All or none are stored, and
     what fits is."""
