@@ -10,6 +10,7 @@ RUN_READY := $(RUN_VENV)/.ready
 BUF := node_modules/.bin/buf
 HERMES := tests/hosts/hermes/.venv
 NODE_HOSTS := tests/hosts/node/node_modules/.package-lock.json
+AI_SDK_7 := tests/hosts/node7/node_modules/.package-lock.json
 FRAMEWORKS := tests/hosts/.venv
 FRAMEWORKS_READY := $(FRAMEWORKS)/.ready
 OPENCLAW := tests/hosts/openclaw/node_modules/.package-lock.json
@@ -178,6 +179,9 @@ test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, 
 	$(BIN)/python -c 'from tests.codex.app_server import binary; raise SystemExit("npm brought no Codex for this platform" if binary() is None else 0)'
 	$(BIN)/python -m pytest -q tests/codex
 
+test-ai-sdk: setup ai-sdk $(AI_SDK_7) ## Drive version 6 of the AI SDK of Vercel, and version 7 on a Node of its own
+	CONTEXTENGINE_CLIENTS=typescript $(BIN)/python -m pytest -q tests/clients/test_ai_sdk.py
+
 test-recorded: setup $(CODEX) $(CLAUDE_CODE) ## Hold the real Codex and Claude Code (0.8 GB), whose plugins record, to the table of scenarios
 	$(BIN)/python -m pytest -q -s tests/hosts/test_table.py -k 'codex or claude-code'
 
@@ -300,6 +304,11 @@ $(OPENCLAW): tests/hosts/openclaw/package-lock.json
 
 $(NODE_HOSTS): tests/hosts/node/package-lock.json
 	cd tests/hosts/node && npm install --no-save --ignore-scripts --no-audit --no-fund
+	touch $@
+
+# Version 7 needs a newer Node than the one that may stand here.
+$(AI_SDK_7): tests/hosts/node7/package-lock.json
+	cd tests/hosts/node7 && npm install --no-save --ignore-scripts --no-audit --no-fund && npm rebuild node
 	touch $@
 
 $(CLAUDE_CODE): tests/hosts/claude-code/package-lock.json

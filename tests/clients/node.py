@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 
-def ran(folder: Path, address: str, *words: str) -> str:
+def ran(folder: Path, address: str, *words: str, node: str = "node") -> str:
     """What node prints, with the service at `address`."""
     done = subprocess.run(
-        ["node", *words],
+        [node, *words],
         cwd=folder,
         env={**os.environ, "CONTEXTENGINE_ADDRESS": address},
         capture_output=True,

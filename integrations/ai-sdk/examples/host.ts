@@ -18,6 +18,11 @@ const USAGE = {
   outputTokens: { total: 20, text: 20, reasoning: undefined },
 };
 
+/** What a run said, as version 7 of the SDK tells it; its `response` is of the last step alone. */
+interface Spoken<Messages> {
+  responseMessages?: Messages | undefined;
+}
+
 /** Looks things up, but fails for what is missing. */
 const TOOLS = {
   look_up: tool({
@@ -88,7 +93,8 @@ export class SmallAgent {
     const streamed = streamText(settings);
     let text = "";
     for await (const delta of streamed.textStream) text += delta;
-    return this.ended(asked, { text, response: await streamed.response });
+    const { responseMessages } = streamed as Spoken<PromiseLike<ModelMessage[]>>;
+    return this.ended(asked, { text, response: await streamed.response, responseMessages: await responseMessages });
   }
 
   /** One turn by `prepareStep`. */
@@ -117,8 +123,8 @@ export class SmallAgent {
     this.script.push([{ type: "text", text: answer }]);
   }
 
-  private ended(asked: ModelMessage[], done: { text: string; response: { messages: ModelMessage[] } }): string {
-    this.messages = [...asked, ...done.response.messages];
+  private ended(asked: ModelMessage[], done: { text: string; response: { messages: ModelMessage[] } } & Spoken<ModelMessage[]>): string {
+    this.messages = [...asked, ...(done.responseMessages ?? done.response.messages)];
     return done.text;
   }
 

@@ -133,7 +133,7 @@ export class Keeper {
 
   /**
    * Stores what a run of `generateText` or `streamText` with `prepareStep` ended with, and says that the turn is over. `messages`:
-   * the whole list, `[...messages, ...result.response.messages]`.
+   * the whole list, `[...messages, ...result.response.messages]`; in version 7 of the SDK `[...messages, ...result.responseMessages]`.
    */
   async ended(sessionId: string, messages: readonly ModelMessage[]): Promise<void> {
     const session = this.session(sessionId);
@@ -179,7 +179,8 @@ export class Keeper {
     // Behind what the provider has cached.
     const addition = fitting.addition ? [{ role: "system" as const, content: fitting.addition }] : [];
     const own = new Set<ModelMessage>(rest);
-    const messages = fitting.messages.map((message) => (own.has(message) ? message : prompted(message)));
+    const tags = (model.specificationVersion as string) === "v4";
+    const messages = fitting.messages.map((message) => (own.has(message) ? message : prompted(message, tags)));
     const prompt = [...leading, ...addition, ...messages] as CallOptions["prompt"];
     return { changed: { ...params, prompt }, fitting };
   }

@@ -7,7 +7,28 @@ import type { ModelMessage } from "ai";
 
 /** A list as the service takes it. Raises FormatError. */
 export function kept(list: readonly ModelMessage[]): Message[] {
-  return fromAiSdk(list);
+  return fromAiSdk(list.map(untagged));
+}
+
+/** A message whose files are as in version 6 of the SDK: in version 7 their data says what it is. */
+function untagged(message: ModelMessage): ModelMessage {
+  if (typeof message.content === "string") return message;
+  return { ...message, content: message.content.map((part) => plain(part as Json)) } as unknown as ModelMessage;
+}
+
+function plain(part: Json): Json {
+  const { type, data } = part;
+  if (type !== "file" || typeof data !== "object" || data === null || !("type" in data)) return part;
+  const tagged = data as Json;
+  switch (tagged.type) {
+    case "data":
+      return { ...part, data: tagged.data };
+    case "url":
+      return { ...part, data: String(tagged.url) };
+    case "text":
+      return { type: "text", text: tagged.text };
+  }
+  return part;
 }
 
 /**
@@ -56,17 +77,22 @@ function whereIs({ source }: ImagePart | FilePart): string {
   return createHash("sha256").update(source.value ?? new Uint8Array()).digest("base64");
 }
 
-/** A message as a prompt of the SDK's lower level has it: content is a list, pictures are files, addresses are no texts. */
-export function prompted(message: ModelMessage): ModelMessage {
+/**
+ * A message as a prompt of the SDK's lower level has it: content is a list, pictures are files, addresses are no texts. `tags`: data
+ * says what it is, as in version 7.
+ */
+export function prompted(message: ModelMessage, tags: boolean): ModelMessage {
   if (message.role === "system") return message;
   const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
-  return { ...message, content: content.map((part) => lowered(part as Json)) } as unknown as ModelMessage;
+  return { ...message, content: content.map((part) => lowered(part as Json, tags)) } as unknown as ModelMessage;
 }
 
-function lowered(part: Json): Json {
+function lowered(part: Json, tags: boolean): Json {
   const { type, image, ...more } = part;
   const { data = image, mediaType = "image/*" } = part;
   if (type !== "image" && type !== "file") return part;
   const address = typeof data === "string" && /^https?:/.test(data) ? new URL(data) : data;
-  return { ...more, type: "file", mediaType, data: address };
+  if (!tags) return { ...more, type: "file", mediaType, data: address };
+  const tagged = address instanceof URL ? { type: "url", url: address } : { type: "data", data: address };
+  return { ...more, type: "file", mediaType, data: tagged };
 }
