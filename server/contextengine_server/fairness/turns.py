@@ -104,6 +104,10 @@ class FairQueue(Generic[T]):
         line[item] = cost
         self._size += 1
 
+    def cost(self, key: str) -> float:
+        """What the first in a line costs; 0 where none waits."""
+        return next(iter(self._lines.get(key, {}).values()), 0.0)
+
     def pop(self, may: Callable[[str], bool] | None = None) -> T | None:
         """Who is next, of those keys that may come now; None where there is none."""
         passed: list[tuple[float, int, str]] = []

@@ -155,3 +155,12 @@ def test_whose_turn_it_is_is_found_as_by_looking_at_everyone(steps, weights):
             del lines[key]
             if not lines:
                 turns.forget()
+
+
+def test_what_comes_next_in_a_line_says_what_it_costs() -> None:
+    queue: FairQueue[str] = FairQueue()
+    queue.push("a", "first", 3.0)
+    queue.push("a", "second", 2.0)
+    assert (queue.cost("a"), queue.cost("b")) == (3.0, 0.0)
+    queue.pop()
+    assert queue.cost("a") == 2.0

@@ -4,6 +4,7 @@ full disk does."""
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 import sqlite3
 import threading
@@ -130,6 +131,50 @@ async def test_a_crowd_of_one_tenant_leaves_others_their_group(store: SqliteStor
     places = [place for place, who in enumerate(written) if who == "quiet"]
     assert len(places) == 3
     assert places[-1] < 6 < writer_module._GROUP
+
+
+async def test_a_short_write_is_in_no_transaction_with_a_long_one(store: SqliteStore) -> None:
+    statements: list[str] = []
+    with held(store):
+        writer_of(store)._db.set_trace_callback(statements.append)
+        for rows, tenant in ((200, "noisy"), (2, "quiet"), (1, "third"), (200, "noisy")):
+            work = partial(_told, tenant)
+            writer_of(store).submit(work, lambda _: None, tenant=tenant, rows=rows)
+        last = writer_of(store).submit(partial(_told, "last"), lambda _: None, tenant="quiet")
+    await last
+    async with asyncio.timeout(30):
+        while writer_of(store).queued() or statements[-1] != "COMMIT":
+            await asyncio.sleep(0.01)
+    said = " ".join(statements).split("BEGIN IMMEDIATE")
+    groups = [re.findall("SELECT '(.*?)'", one) for one in said]
+    assert groups.count(["noisy"]) == 2, statements
+
+
+def _told(who: str, db: sqlite3.Connection) -> None:
+    db.execute(f"SELECT '{who}'")
+
+
+async def test_who_wrote_nothing_lately_does_not_wait_for_others_to_gather(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop is crowded, so that a group begins some time after the last: not where another
+    tenant comes, whose write takes those along that wait."""
+    monkeypatch.setattr(writer_module, "_CROWDED", -1.0)
+    monkeypatch.setattr(writer_module, "_GATHER_S", 30.0)
+    monkeypatch.setattr(writer_module, "_LOOKED_AT_S", 0.0)
+
+    def write(tenant: str) -> asyncio.Future[None]:
+        return writer_of(store).submit(lambda db: None, lambda _: None, tenant=tenant)
+
+    for _ in range(2):  # the first finds that the loop is crowded
+        await write("noisy")
+        await write("other")
+    waiting = write("noisy") if "noisy" in writer_of(store)._lately else write("other")
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    async with asyncio.timeout(10):
+        await write("quiet")
+        await waiting
 
 
 async def test_a_few_large_writes_of_one_tenant_leave_others_their_group(
@@ -364,8 +409,14 @@ class Clock:
     def thread_time(self) -> float:
         return self.taken
 
-    def sleep(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
+        """As the event that another tenant writes, which does not come."""
         self.slept.append(seconds)
+
+    def clear(self) -> None:
+        """As that event."""
+
+    set = clear
 
     def passes(self, seconds: float, *, busy: float) -> None:
         self.now += seconds
@@ -378,6 +429,7 @@ async def test_a_group_waits_for_more_only_while_the_loop_has_no_time(
     clock = Clock()
     monkeypatch.setattr(writer_module, "time", clock)
     writer = writer_of(store)
+    monkeypatch.setattr(writer, "_another", clock)
 
     async def writes() -> list[float]:
         """How long the group of one write was held back."""

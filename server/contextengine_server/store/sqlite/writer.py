@@ -37,13 +37,18 @@ _GROUP_ROWS = 256
 """Messages in one transaction, beyond which no further write goes into it where others wait as
 well: some milliseconds."""
 
+_LONG_ROWS = 32
+"""Messages of one write beyond which those of other tenants do not go into one transaction with it:
+they would wait for it, and to make them durable by themselves takes no longer."""
+
 _CROWDED = 0.8
 """From this share of a processor on that the event loop takes, it has no time to lose: what a group
 costs beside its writes, it costs the loop."""
 _LOOKED_AT_S = 0.05
 """Over how long that is looked at, at least."""
 _GATHER_S = 0.005
-"""How long after the last group the next one begins, at least, where the loop is that crowded."""
+"""How long after the last group the next one begins, at least, where the loop is that crowded and
+nobody comes who had nothing in the last."""
 
 
 LOG_ROWS = 2_000
@@ -69,7 +74,7 @@ class _Job:
     error: Exception | None = None
 
 
-_ALONE, _ROWS = attrgetter("alone"), attrgetter("rows")
+_ALONE, _ROWS, _TENANT = map(attrgetter, ("alone", "rows", "tenant"))
 
 
 class Writer:
@@ -87,6 +92,10 @@ class Writer:
         self._waiting: FairQueue[_Job] = FairQueue()
         """What was queued and did not go into one group: tenants come by turns then."""
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._lately: set[str] = set()
+        """Whose writes were in the last group."""
+        self._another = threading.Event()
+        """Set where somebody else's write is queued."""
         self._crowded = False
         self._looked = time.monotonic(), 0.0
         """When the loop was last looked at, and the processor time that it had taken by then."""
@@ -122,11 +131,14 @@ class Writer:
         messages. `alone`: outside any transaction, with nothing else."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._queue.put(_Job(work, then, future, append, tenant, rows, alone))
+        if self._crowded and tenant not in self._lately:
+            self._another.set()
         return future
 
     async def stop(self) -> None:
         """Writes what is queued, then ends the thread and closes the connection."""
         self._queue.put(None)
+        self._another.set()
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
@@ -135,8 +147,9 @@ class Writer:
             jobs: list[_Job] = []
             with suppress(queue.Empty):
                 job = self._queue.get(block=not more)
-                if self._crowded:
-                    time.sleep(max(0.0, began + _GATHER_S - time.monotonic()))
+                if self._crowded and not more:
+                    self._another.wait(max(0.0, began + _GATHER_S - time.monotonic()))
+                    self._another.clear()
                 while job is not None:
                     jobs.append(job)
                     job = self._queue.get_nowait()
@@ -146,7 +159,7 @@ class Writer:
                     waiting.push(one.tenant, one, one.rows)
                 jobs = _turns(waiting)
                 more = len(waiting) > 0
-            began = time.monotonic()
+            began, self._lately = time.monotonic(), set(map(_TENANT, jobs))
             for alone, some in groupby(jobs, key=_ALONE):
                 group = list(some)
                 if alone:
@@ -236,17 +249,23 @@ class Writer:
 
 def _too_long(jobs: Sequence[_Job]) -> bool:
     """True where tenants would wait for what others write."""
-    rows = sum(map(_ROWS, jobs))
-    return rows > _GROUP_ROWS and any(job.tenant != jobs[0].tenant for job in jobs)
+    long = max(map(_ROWS, jobs), default=0) > _LONG_ROWS or sum(map(_ROWS, jobs)) > _GROUP_ROWS
+    return long and any(job.tenant != jobs[0].tenant for job in jobs)
 
 
 def _turns(waiting: FairQueue[_Job]) -> list[_Job]:
-    """The next group of those that wait."""
+    """The next group of those that wait. What is long is one by itself."""
     jobs: list[_Job] = []
     rows = 0
-    while len(jobs) < _GROUP and rows < _GROUP_ROWS and (job := waiting.pop()) is not None:
+
+    def may(tenant: str) -> bool:
+        return not jobs or waiting.cost(tenant) <= _LONG_ROWS
+
+    while len(jobs) < _GROUP and rows < _GROUP_ROWS and (job := waiting.pop(may)) is not None:
         jobs.append(job)
         rows += job.rows
+        if job.rows > _LONG_ROWS:
+            break
     return jobs
 
 
