@@ -143,7 +143,7 @@ class View:
     reset_mark: int = 0
     """The revisions of the newest rewind and the newest reset; 0: none."""
     channel: str = ""
-    """The kind of channel that the session is held on."""
+    """The kind of channel that the session is held on; empty: unknown."""
     faults: dict[str, Fault] = field(default_factory=dict)
     """Parts of the engine that failed over this view or one made of it, by name."""
     lent: bool = False
