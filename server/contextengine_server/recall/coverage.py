@@ -78,7 +78,7 @@ async def covered(archive: Archive, lineage: Lineage, one: SummaryAt) -> AsyncIt
 
 def _await_results(waiting: Waiting, row: MessageRow) -> None:
     """Notes calls without a result, whose results may lie behind the range."""
-    calls, results = outward(message_of(row))
+    calls, results = outward(message_of(row).parts[:])
     for _, call_id in results:
         if waiting.get(call_id):
             waiting[call_id].pop(0)

@@ -84,7 +84,8 @@ def likeness(message: pb.Message) -> Likeness:
             media.append(part.file.data or part.file.uri.encode())
         elif kind == "opaque":
             media.append(part.opaque.json)
-    results = tuple(_result(message.parts[at].tool_result) for at, _ in outward(message)[1])
+    parts = message.parts[:]
+    results = tuple(_result(parts[at].tool_result) for at, _ in outward(parts)[1])
     who = [str(message.role).encode(), message.custom_role.encode()]
     label = message.labels.get(NOTE_OF, "") if message.labels else ""
     return Likeness(

@@ -29,6 +29,11 @@ _AROUND = " \t\r\n*`_.!"
 _KIND, _TEXT_OF = methodcaller("WhichOneof", "kind"), attrgetter("text.text")
 _TEXT = frozenset({"text"})
 NOBODY: MadeBy = ("", "", "")
+Parts = Sequence[pb.Part] | None
+"""A message's own parts, where they were taken out of it before: protobuf goes through them by
+number, and ends that with an IndexError whose text nobody reads. A slice does neither."""
+Kinds = Sequence[str | None] | None
+"""What these are."""
 _SAID = frozenset({"text", "image", "file"})
 """Kinds of parts that neither call a tool nor answer one, nor are reasoning."""
 
@@ -97,28 +102,29 @@ def is_excluded(message: pb.Message) -> bool:
 
 
 def outward(
-    message: pb.Message, kinds: Sequence[str | None] | None = None
+    parts: Sequence[pb.Part], kinds: Kinds = None
 ) -> tuple[list[pb.ToolCallPart], list[tuple[int, str]]]:
-    """The calls that wait for a result from another message, and the results, as (part index, call
-    id), that answer one. `kinds`: of its parts, where they are known.
+    """Of a message with these parts: the calls that wait for a result from another message, and the
+    results, as (part index, call id), that answer one. `kinds`: of the parts, where they are known.
 
     A call that its own message answers (a tool that the provider runs) needs nothing from outside.
     """
-    kinds = [*map(_KIND, message.parts)] if kinds is None else kinds
+    kinds = [*map(_KIND, parts)] if kinds is None else kinds
     if "tool_result" not in kinds:
-        return [part.tool_call for part in message.parts if part.HasField("tool_call")], []
+        calling = zip(parts, kinds, strict=True)
+        return [part.tool_call for part, kind in calling if kind == "tool_call"], []
     if "tool_call" not in kinds:
         found = [
-            (index, part.tool_result.call_id)
-            for index, part in enumerate(message.parts)
-            if part.HasField("tool_result")
+            (index, parts[index].tool_result.call_id)
+            for index, kind in enumerate(kinds)
+            if kind == "tool_result"
         ]
         return [], found
     calls: list[pb.ToolCallPart] = []
     results: list[tuple[int, str]] = []
     waiting: dict[str, list[int]] = {}
     answered: set[int] = set()
-    for index, (part, kind) in enumerate(zip(message.parts, kinds, strict=True)):
+    for index, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
         if kind == "tool_call":
             waiting.setdefault(part.tool_call.call_id, []).append(len(calls))
             calls.append(part.tool_call)
@@ -131,13 +137,13 @@ def outward(
     return [call for place, call in enumerate(calls) if place not in answered], results
 
 
-def read_traits(message: pb.Message) -> Traits:
+def read_traits(message: pb.Message, parts: Parts = None, kinds: Kinds = None) -> Traits:
     """What the laws must know of the message."""
-    parts = [*message.parts]  # held: what is looked at again need not be made again
-    kinds = [*map(_KIND, parts)]
+    parts = message.parts[:] if parts is None else parts
+    kinds = [*map(_KIND, parts)] if kinds is None else kinds
     thinking, by = None, NOBODY
     if message.role == pb.ROLE_ASSISTANT:
-        thinking, by = thinking_of(message), made_by(message)
+        thinking, by = thinking_of(message, parts, kinds), made_by(message)
     images = _places("image", kinds) if "image" in kinds else ()
     if thinking is None and _SAID.issuperset(kinds):
         marked = bool(message.labels)
@@ -150,7 +156,7 @@ def read_traits(message: pb.Message) -> Traits:
             images,
             message.is_heartbeat or (message.role == pb.ROLE_ASSISTANT and is_heartbeat(message)),
         )
-    calls, results = outward(message, kinds)
+    calls, results = outward(parts, kinds)
     reasoning = (
         [parts[at].reasoning for at, kind in enumerate(kinds) if kind == "reasoning"]
         if "reasoning" in kinds
@@ -219,12 +225,12 @@ def is_heartbeat(message: pb.Message) -> bool:
     return len(text) <= MAX_ACKNOWLEDGEMENT and text.strip(_AROUND).upper() == ACKNOWLEDGEMENT
 
 
-def content_hash(message: pb.Message) -> bytes:
+def content_hash(message: pb.Message, parts: Parts = None) -> bytes:
     """Names a message's content: role, name, parts. Not its times, usage, labels or native form."""
     digest = blake2b(digest_size=HASH_BYTES)
     digest.update(message.role.to_bytes(8, "big", signed=True))
     hashed = [message.custom_role.encode(), message.name.encode()]
-    for part in message.parts:
+    for part in message.parts[:] if parts is None else parts:
         hashed.append(part.SerializeToString(deterministic=True))
     for encoded in hashed:
         digest.update(len(encoded).to_bytes(8, "big"))
@@ -243,7 +249,7 @@ def texts_of(parts: Iterable[pb.Part], texts: list[str]) -> int:
             texts.append(part.tool_call.name)
             texts.append(part.tool_call.arguments_json.decode("utf-8", "replace"))
         elif kind == "tool_result":
-            fixed += texts_of(part.tool_result.parts, texts)
+            fixed += texts_of(part.tool_result.parts[:], texts)
         elif kind == "reasoning":
             texts.append(part.reasoning.text)
             fixed += (
@@ -263,15 +269,18 @@ def texts_of(parts: Iterable[pb.Part], texts: list[str]) -> int:
     return fixed
 
 
-def countable(message: pb.Message) -> tuple[list[str], int]:
+def countable(
+    message: pb.Message, parts: Parts = None, kinds: Kinds = None
+) -> tuple[list[str], int]:
     """The texts of a message that are to be counted, and the tokens of what is estimated
     otherwise."""
     texts: list[str] = []
     fixed = MESSAGE_TOKENS
-    if _TEXT.issuperset(map(_KIND, message.parts)):
-        texts += map(_TEXT_OF, message.parts)
+    parts = message.parts[:] if parts is None else parts
+    if _TEXT.issuperset(map(_KIND, parts) if kinds is None else kinds):
+        texts += map(_TEXT_OF, parts)
     else:
-        fixed += texts_of(message.parts, texts)
+        fixed += texts_of(parts, texts)
     if message.name:
         texts.append(message.name)
         fixed += NAME_TOKENS
@@ -280,21 +289,24 @@ def countable(message: pb.Message) -> tuple[list[str], int]:
 
 def read(message: pb.Message, field: str) -> Incoming:
     """Reads a message that arrived. Raises InvalidField, naming what is wrong under `field`."""
-    _check(message, field)
-    traits = read_traits(message)
+    parts = message.parts[:]
+    kinds = [*map(_KIND, parts)]
+    _check(message, parts, kinds, field)
+    traits = read_traits(message, parts, kinds)
     body = message.SerializeToString(deterministic=True)
-    counted = message
     if len(body) > MIN_MARKED_BYTES and may_be_marked(traits, body):
         counted = pb.Message.FromString(body)
         mark_runs(counted, 0)
-    texts, fixed = countable(counted)
+        texts, fixed = countable(counted)
+    else:
+        texts, fixed = countable(message, parts, kinds)
     time_ms = None
     if message.HasField("timestamp"):
         time_ms = message.timestamp.seconds * 1000 + message.timestamp.nanos // 1_000_000
     return Incoming(
         id=message.id,
         traits=traits,
-        hash=content_hash(message),
+        hash=content_hash(message, parts),
         body=body,
         texts=texts,
         fixed_tokens=fixed,
@@ -315,7 +327,9 @@ _TIMESTAMP_RANGE = (-62_135_596_800, 253_402_300_799)
 _NAMED = ("id", "custom_role", "name", "idempotency_key")
 
 
-def _check(message: pb.Message, field: str) -> None:
+def _check(
+    message: pb.Message, parts: Sequence[pb.Part], kinds: Sequence[str | None], field: str
+) -> None:
     if message.role == pb.ROLE_UNSPECIFIED:
         raise InvalidField(f"{field}.role", "is required: say who speaks, for example ROLE_USER")
     if message.role == pb.ROLE_CUSTOM and not message.custom_role:
@@ -330,10 +344,10 @@ def _check(message: pb.Message, field: str) -> None:
             )
         if "\0" in given:
             raise InvalidField(f"{field}.{name}", "holds a NUL character: remove it")
-    if len(message.parts) > MAX_PARTS:
+    if len(parts) > MAX_PARTS:
         raise InvalidField(
             f"{field}.parts",
-            f"has {len(message.parts)} parts, at most {MAX_PARTS} are allowed: split the message",
+            f"has {len(parts)} parts, at most {MAX_PARTS} are allowed: split the message",
         )
     if message.HasField("native") and len(message.native.format.encode()) > MAX_FORMAT_BYTES:
         raise InvalidField(
@@ -346,8 +360,8 @@ def _check(message: pb.Message, field: str) -> None:
             or not 0 <= message.timestamp.nanos < 1_000_000_000
         ):
             raise InvalidField(f"{field}.timestamp", "must be a time in the years 1 to 9999")
-    if not _TEXT.issuperset(map(_KIND, message.parts)):
-        check_parts(message.parts, f"{field}.parts")
+    if not _TEXT.issuperset(kinds):
+        check_parts(parts, f"{field}.parts")
 
 
 def check_parts(parts: Iterable[pb.Part], field: str) -> None:
@@ -367,8 +381,9 @@ def check_parts(parts: Iterable[pb.Part], field: str) -> None:
                     f"{field}[{index}].tool_result.call_id",
                     "is required: it names the call answered",
                 )
-            if any(inner.WhichOneof("kind") != "text" for inner in part.tool_result.parts):
-                check_parts(part.tool_result.parts, f"{field}[{index}].tool_result.parts")
+            within = part.tool_result.parts[:]
+            if not _TEXT.issuperset(map(_KIND, within)):
+                check_parts(within, f"{field}[{index}].tool_result.parts")
         elif kind == "file":
             if not 0 <= part.file.size_bytes <= MAX_FILE_BYTES:
                 raise InvalidField(

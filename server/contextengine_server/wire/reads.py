@@ -131,7 +131,7 @@ class ResultFacts(NamedTuple):
 
 def facts_of_result(result: pb.ToolResultPart) -> ResultFacts:
     """Looks a result through, once."""
-    parts, pictured, error, named = [*result.parts], False, result.is_error, b""
+    parts, pictured, error, named = result.parts[:], False, result.is_error, b""
     texts = [part.text.text for part in parts]
     said = chars = sum(map(len, texts))
     if not _TEXT.issuperset(map(_KIND, parts)):

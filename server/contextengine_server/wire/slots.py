@@ -280,7 +280,7 @@ class WireShaper:
             envelope = pb.Message.FromString(entry.body)
             envelope.ClearField("parts")
             envelope.ClearField("native")
-            self._newest = entry, _Opened(message, envelope, outward(message)[0])
+            self._newest = entry, _Opened(message, envelope, outward(message.parts[:])[0])
         return self._newest[1]
 
     def head_and_tail(self, entry: Entry, chars: int) -> Slot | None:

@@ -7,6 +7,7 @@ it can be read.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -39,16 +40,18 @@ def model_name(model: str) -> str:
     return _EDITION.sub("", plain_name(model)) if model else ""
 
 
-def thinking_of(message: pb.Message) -> Thinking | None:
-    """The reasoning of a model's message; None where it has none."""
+def thinking_of(
+    message: pb.Message, parts: Sequence[pb.Part], kinds: Sequence[str | None]
+) -> Thinking | None:
+    """The reasoning of a model's message with these parts, of these kinds; None where it has
+    none."""
     plain: list[int] = []
     signed: list[int] = []
     redacted: list[int] = []
     damaged: list[int] = []
     marked: list[int] = []
     tagged: list[int] = []
-    for index, part in enumerate(message.parts):
-        kind = part.WhichOneof("kind")
+    for index, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
         if kind == "reasoning":
             reasoning = part.reasoning
             if reasoning.redacted_data:
