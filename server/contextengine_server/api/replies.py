@@ -211,7 +211,7 @@ def metrics(assembly: Assembly) -> out.AssembleMetrics:
     """Counts that cost nothing to know."""
     view, compacted, messages = assembly.view, 0, 0
     loaded = view.view_tokens()
-    spared = dict[Form, int]()
+    spared: dict[Form, int] = {}
     for segment in assembly.plan.segments:
         if isinstance(segment, Reshaped):
             for form, tokens in spared_by(segment, view):
@@ -219,7 +219,8 @@ def metrics(assembly: Assembly) -> out.AssembleMetrics:
         if isinstance(segment, Summarized):  # what a summary that is not shown covers is evicted
             compacted += segment.summary.covered_tokens
             messages += segment.summary.message_count
-    masked, layers = spared.get(Form.PLACEHOLDER, 0), dict[str, int]()
+    masked = spared.get(Form.PLACEHOLDER, 0)
+    layers: dict[str, int] = {}
     for form, tokens in spared.items():
         if form is not Form.PLACEHOLDER:
             layers[form.name.lower().replace("_", "-")] = tokens

@@ -30,7 +30,8 @@ def apply(view: View, change: Extension) -> None:
     if change.moves or change.shifts or change.replaced:
         move(view, change)
     view.atoms.extend(change.added)
-    large, answers = set[int](), set[int]()
+    large: set[int] = set()
+    answers: set[int] = set()
     for atom in (*change.replaced.values(), *change.added):
         for slot in atom.slots:
             if slot.bounded is not None:

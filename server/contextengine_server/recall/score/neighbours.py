@@ -63,7 +63,8 @@ def lent(
     `question` also the neighbours themselves. What was `seen` is left out. `asked`: by place, the
     share of what is sought in a match that it only asks for."""
     own = {match.place: score for score, match in scored}
-    near, found, beside = _nearby(own), list[Ranked](), _lender(own, asked)
+    near, beside = _nearby(own), _lender(own, asked)
+    found: list[Ranked] = []
     for score, match in scored:
         place = match.place
         if place not in seen:

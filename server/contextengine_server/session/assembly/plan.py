@@ -168,13 +168,13 @@ class Planner(msgspec.Struct, frozen=True):
             if memory:
                 addition, said = beneath(memory, addition), beneath(memory, said)
             addition_tokens = ReferenceTokens(text_tokens(addition) if addition else 0)
-            again, listed = draft.rehydrated, tuple[Listed, ...]()
+            again = draft.rehydrated
+            listed: tuple[Listed, ...] = ()
             if again is not NOTHING:
                 listed = beside(plan.segments, again.behind, again.ending, again.step)
             sent = ReferenceTokens(tokens + addition_tokens + again.tokens)
             left = budget.reference - call.prompt_tokens - (text_tokens(said) if said else 0)
-            left -= again.reserve
-            available = ReferenceTokens(max(1, left))
+            available = ReferenceTokens(max(1, left - again.reserve))
             if span.sampled:
                 span.set("contextengine.plan.budget", max(0, budget.reference - addition_tokens))
                 span.set("contextengine.plan.tokens", tokens)
@@ -215,11 +215,11 @@ class Planner(msgspec.Struct, frozen=True):
             told = ReferenceTokens(told - addition_tokens - call.prompt_tokens)
             more = uncounted(told, view, engine, available)
             measured = with_uncounted(view, more)
-        longer, state = 0, session.state
+        longer, retention, state = 0, 0, session.state
         if state.usage.length_stop or state.compactions != state.usage.compactions:
             estimated = in_model(ReferenceTokens(sent + call.prompt_tokens), budget.factor)
             longer = longer_output(state, self.escalated, budget, estimated, aim.max_output)
-        retention, breakpoints = 0, tuple[int, ...]()
+        breakpoints: tuple[int, ...] = ()
         if call.cache_retention or aim.provider in MARKED:
             asked, broke = call.cache_retention, call.cache_broke
             retention = retention_of(self.retention, asked, view, state, broke=broke)
@@ -329,15 +329,15 @@ def draft_of(
     spoken = encoding.text_tokens(said) if said else 0
     usable = ReferenceTokens(max(0, budget - spoken))
     room_cell = cell(usable)
-    reserved: int = prompt_tokens
-    back = NOTHING
+    reserved, back = prompt_tokens, NOTHING
     if reminders is not None and summaries:
         back = reminders.within(room_cell)
         reserved += back.reserve
     if words is None and view.total > usable - reserved:
         words = kept_for_words(engine, view, encoding, usable - reserved)
     reserved += words or 0
-    whole, pasted = view, dict[int, int]()
+    whole = view
+    pasted: dict[int, int] = {}
     if view.total > room_cell - reserved and not strict_prompt:
         view, pasted = with_bounded_prompt(view, room_cell - reserved, encoding.shaper)
 
