@@ -153,6 +153,7 @@ async def test_a_lent_model_is_seen_as_such(on: Served) -> None:
 async def seen(on: Served, session: t.SessionRef) -> AsyncIterator[list[t.WatchResponse]]:
     """The events of a session within, but for the ordinary ones."""
     found: list[t.WatchResponse] = []
+    on.clock.advance(1)  # what happened before is of another moment, whenever others hear of it
     stream = on.at.client.sessions.watch(agent_id=session.agent_id, session_id=session.session_id)
     async with stream:
         await stream._call.initial_metadata()
