@@ -104,9 +104,9 @@ test-native-clients: native $(BUILDS) ## Hold the native transport to what every
 	CONTEXTENGINE_TRANSPORT=native CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/clients
 
 # What is run on PostgreSQL; CI takes a part of it.
-POSTGRES_TESTS ?= tests/contract/test_stores.py tests/unit/store/postgres tests/integration
+POSTGRES_TESTS ?= tests/contract/test_stores.py tests/unit/store/postgres tests/integration $(wildcard tests/acceptance/test_*.py)
 
-test-postgres: setup ## Run the stores' suite and the integration tests on a PostgreSQL of their own (Debian: postgresql)
+test-postgres: setup ## Run the stores' suite, the integration and the acceptance tests on a PostgreSQL of their own (Debian: postgresql)
 	CONTEXTENGINE_POSTGRES=yes $(BIN)/python -m pytest -q -n auto --dist worksteal $(POSTGRES_TESTS)
 
 test-clients: setup $(BUILDS) $(if $(shell command -v npm),openclaw ai-sdk) ## Hold every client that can be built here to one behaviour

@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 from contextengine_server import cli
-from tests import transports
+from tests import postgres, transports
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -121,6 +121,13 @@ class Serving:
         return self.process.wait(PATIENCE_S)
 
 
+def store_of(directory: Path) -> str:
+    """The database of what runs in a directory: a file there, or one of PostgreSQL where that is
+    asked for (`CONTEXTENGINE_POSTGRES=yes`)."""
+    path = directory / "store.db"
+    return postgres.place(path) if postgres.INSISTS else str(path)
+
+
 @contextmanager
 def serving(directory: Path, *words: object, address: str = "127.0.0.1:0") -> Iterator[Serving]:
     """A server on a free port, its database in `directory`."""
@@ -132,7 +139,7 @@ def serving(directory: Path, *words: object, address: str = "127.0.0.1:0") -> It
                 "--address",
                 address,
                 "--store",
-                str(directory / "store.db"),
+                store_of(directory),
                 *map(str, words),
             ],
             stdout=subprocess.PIPE,

@@ -12,7 +12,7 @@ import pytest
 from contextengine import AsyncClient
 from contextengine import types as t
 from contextengine.messages import user
-from tests.acceptance.shell import Shell, serving
+from tests.acceptance.shell import Shell, serving, store_of
 from tests.object_server import KEY, SECRET, object_server
 
 WORD = "xyzzy-what-was-said"
@@ -47,7 +47,7 @@ async def test_a_session_goes_by_hand_and_comes_back(
                     await client.ingest(session, user(f"{WORD} {number}", id=f"m{number}"))
                 before = await client.assemble(session, budget=t.Budget(message_tokens=4_000))
         await asyncio.sleep(1.1)
-        command = ("archive", "--config", str(config), "--store", "store.db")
+        command = ("archive", "--config", str(config), "--store", store_of(tmp_path))
         told = shell.run(*command, "--dry-run", "--json").json()
         assert [one["session"] for one in told["sessions"]] == ["s1"]
         assert bucket.names() == []
@@ -62,13 +62,17 @@ async def test_a_session_goes_by_hand_and_comes_back(
                 after = await client.assemble(session, budget=t.Budget(message_tokens=4_000))
             assert "archived" not in shell.run(*listed).text
         assert after.items == before.items
-        refused = shell.run("archive", "--store", "store.db", status=2)
+        refused = shell.run("archive", "--store", store_of(tmp_path), status=2)
         assert "archive.rules" in refused.err
         credentials.write_text("[default]\naws_access_key_id = x\n")
         wrong = shell.run(*command, status=1).err
         assert "aws_secret_access_key" in wrong
         assert KEY not in wrong
-        served = shell.run("serve", "--config", str(config), "--store", "store.db", status=2)
+        served = shell.run(
+            "serve", "--config", str(config), "--store", store_of(tmp_path), status=2
+        )
         assert "archive.credentials_file" in served.err
-        told = shell.run("doctor", "--config", str(config), "--store", "store.db", status=1).text
+        told = shell.run(
+            "doctor", "--config", str(config), "--store", store_of(tmp_path), status=1
+        ).text
         assert "archive.credentials_file" in told

@@ -9,10 +9,12 @@ from contextengine import AsyncClient
 from contextengine import types as t
 from contextengine.messages import user
 from tests.acceptance.shell import PATIENCE_S, Shell, serving
+from tests.databases import ON_SQLITE
 
 SESSION = t.SessionRef(agent_id="main", session_id="s")
 
 
+@ON_SQLITE
 async def test_what_was_acknowledged_before_a_backup_is_there_after_a_crash(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     said = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from contextengine import AsyncClient
 from contextengine import types as t
 from contextengine.messages import user
-from tests.acceptance.shell import PATIENCE_S, Shell, serving
+from tests.acceptance.shell import PATIENCE_S, Shell, serving, store_of
 
 SECRET = "xyzzy-what-is-to-be-forgotten"
 SESSIONS = 30
@@ -46,7 +46,7 @@ async def test_an_erasure_goes_on_after_a_crash(tmp_path: Path) -> None:
             erasing.cancel()
             await asyncio.gather(erasing, return_exceptions=True)
     command = ("delete", "--tenant", "default", "--agent", "main", "--yes", "--json")
-    done = shell.run(*command, "--store", "store.db").json()
+    done = shell.run(*command, "--store", store_of(tmp_path)).json()
     assert SESSIONS - gone - 1 <= done["sessions"] <= SESSIONS - gone
     assert not holding(tmp_path, SECRET)
     with serving(tmp_path) as again:

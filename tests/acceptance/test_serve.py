@@ -19,7 +19,8 @@ from contextengine import Client, SessionRef, user
 from contextengine.calls import IMPORT
 from contextengine.errors import ContextEngineError, Draining, Overloaded, SessionNotFound
 from contextengine.types import ImportRequest, ImportResponse
-from tests.acceptance.shell import PATIENCE_S, Shell, serving
+from tests.acceptance.shell import PATIENCE_S, Shell, serving, store_of
+from tests.databases import ON_SQLITE
 
 TOKEN_SHA256 = "5fdebff59bdb4c9ab6e1c5a1a6ff2bd7f4ba5d1b7a2f3d4a5b6c7d8e9f0a1b2c"
 
@@ -29,7 +30,7 @@ def test_the_ready_line_says_where_who_and_what(tmp_path: Path) -> None:
         assert (
             server.line.strip()
             == f"ready on {server.address} (plaintext; no tokens: every caller is tenant `default`;"
-            f" store {tmp_path / 'store.db'})"
+            f" store {store_of(tmp_path)})"
         )
         with Client(server.address) as client:
             assert client.engines.list().default_engine_id == "dag"
@@ -101,6 +102,7 @@ def test_a_port_in_use(alone: Shell) -> None:
         assert f"cannot listen on {address}: the port is in use by another process" in refused.err
 
 
+@ON_SQLITE
 def test_a_store_in_use_and_one_that_is_none(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     with serving(tmp_path) as server:
@@ -174,7 +176,7 @@ def test_a_call_in_flight_is_finished_when_the_server_is_told_to_end(
         assert server.process.wait(PATIENCE_S) == 0
     rows = (
         Shell(tmp_path)
-        .run("export", "s", "--agent", "a", "--format", "openai", "--store", "store.db")
+        .run("export", "s", "--agent", "a", "--format", "openai", "--store", store_of(tmp_path))
         .json()
     )
     assert [message["content"] for message in rows["messages"]] == ["before", "after"]
