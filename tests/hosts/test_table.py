@@ -59,6 +59,7 @@ async def test_long_conversations_are_kept_whole_and_shown_within_the_window(
     if host.assembles:
         assert "Question 0" not in questions_in(last), "the beginning is summarized"
         assert any("trust=untrusted" in text for text in last), "by a summary that says so"
+        assert not any("time=unknown" in text for text in last), "and of when it is"
         assert len(joined(last)) < 50_000, "within the window"
     # Within a turn, and mostly beyond it, a request goes on where the one before it ended.
     steps = list(pairwise(stage.brain.seen))

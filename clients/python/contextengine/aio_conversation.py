@@ -14,6 +14,7 @@ from .aio_later import AsyncLater
 from .attempts import Attempts
 from .deltas import Assembly
 from .errors import ContextEngineError
+from .times import timed
 
 if TYPE_CHECKING:
     from .aio import AsyncClient
@@ -69,7 +70,7 @@ class AsyncConversation:
         try:
             held = None if self._cut else await self._feed.held(ids, timeout=attempts.timeout())
             new = messages[held or 0 :]
-            stored: dict[str, Any] = {"ingest": new}
+            stored: dict[str, Any] = {"ingest": timed(new, held or 0)}
             if held is None:
                 live = [_anonymous(one) for one in messages]
                 stored = {"live": t.LiveList(messages=live, store_new=True, takes_back=True)}

@@ -15,6 +15,7 @@ from .deltas import Assembly
 from .errors import ContextEngineError
 from .feed import AT_ONCE, Feed
 from .later import Later
+from .times import timed
 
 if TYPE_CHECKING:
     from .client import Client
@@ -70,7 +71,7 @@ class Conversation:
         try:
             held = None if self._cut else self._feed.held(ids, timeout=attempts.timeout())
             new = messages[held or 0 :]
-            stored: dict[str, Any] = {"ingest": new}
+            stored: dict[str, Any] = {"ingest": timed(new, held or 0)}
             if held is None:
                 live = [_anonymous(one) for one in messages]
                 stored = {"live": t.LiveList(messages=live, store_new=True, takes_back=True)}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from . import types as t
 from .attempts import Attempts
 from .errors import ContextEngineError, SessionNotFound
+from .times import timed
 
 Rewind = t.RecordHostChangeRequest.Rewind
 
@@ -98,7 +99,8 @@ class Feed:
         timeout: float | None = None,
     ) -> int | None:
         """Stores what of the host's whole list the session does not hold, a hundred messages a
-        call; how many came. None, and nothing is stored: see `held`.
+        call; how many came. What has no time has that of now, but for a list that is seen for the
+        first time. None, and nothing is stored: see `held`.
 
         ended: whether the turn is over, so that the service may compact.
         """
@@ -107,8 +109,9 @@ class Feed:
         after = self.held(ids, left=left, timeout=attempts.timeout())
         if after is None:
             return None
+        new = timed(messages[after:], after)
         for start in range(after, len(messages), AT_ONCE):
-            some = messages[start : start + AT_ONCE]
+            some = new[start - after : start - after + AT_ONCE]
             if ended and start + AT_ONCE >= len(messages):
                 self._client.after_turn(self._ref, some, timeout=attempts.timeout())
             else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from contextengine import Client, ContextEngineError, Message, SessionRef, fields
 from contextengine.errors import is_borne
+from contextengine.times import timed
 from contextengine.types import (
     BootstrapRequest,
     Budget,
@@ -209,7 +210,7 @@ class Conversation:
 
     def _append(self, found: Sequence[Listed], *, ended: bool) -> None:
         begin, self._held = self._held, 0
-        new = _messages(found[begin:])
+        new = timed(_messages(found[begin:]), begin)
         for start in range(0, len(new), AT_ONCE):
             self._client.ingest_batch(self.ref, new[start : start + AT_ONCE], timeout=TELL_S)
         if ended:

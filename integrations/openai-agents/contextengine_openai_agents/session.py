@@ -19,6 +19,7 @@ from contextengine.deltas import Assembly
 from contextengine.errors import SessionNotFound
 from contextengine.formats import FormatError
 from contextengine.overflow import is_refusal, said
+from contextengine.times import timed
 from contextengine.types import (
     FORM_UNSPECIFIED,
     Budget,
@@ -90,7 +91,7 @@ class ContextengineSession:
         """Stores what a run added."""
         if not items:
             return
-        messages = kept(items)
+        messages = timed(kept(items), len(items))
         if is_answer(messages):
             await self._session.after_turn(messages, timeout=self._patience)
         else:

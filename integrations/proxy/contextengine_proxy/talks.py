@@ -21,6 +21,7 @@ from contextengine.errors import SessionNotFound
 from contextengine.feed import AT_ONCE
 from contextengine.formats import FormatError
 from contextengine.naming import name_by_content
+from contextengine.times import timed
 from contextengine.types import Budget, LiveList, Message, WindowBudget
 
 from .conversation import opening, session_of
@@ -264,7 +265,7 @@ class Talks:
             await talk.feed.bring(request.messages, timeout=_left(until))
             stored = {}
         else:
-            stored = {"ingest": new}
+            stored = {"ingest": timed(new, held)}
         asked, digest = self._asked(talk, request)
         assembly = await talk.session.assemble(**stored, **asked, timeout=_left(until))
         talk.count(digest, assembly.response.budget.system_prompt)
