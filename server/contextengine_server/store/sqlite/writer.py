@@ -300,20 +300,24 @@ def _append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
         heads.append(updated_values(head) + head.scope + expected)
         for row in change.messages:
             rows.append(head.scope + message_values(row))
-    if _at_once(db, update_heads, heads) != len(heads):
+    if at_once(db, update_heads, heads) != len(heads):
         raise _Apart
-    _at_once(db, insert_messages, rows)
+    at_once(db, insert_messages, rows)
 
 
 _MOST_AT_ONCE = 64
 """Rows of one statement: far below SQLite's limit of parameters."""
 
 
-def _at_once(
+def at_once(
     db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]
 ) -> int:
     """Runs a statement over rows in pieces whose sizes are powers of two, so that few statements
-    are prepared. Answers how many rows it met."""
+    are prepared. Answers how many rows it met.
+
+    `executemany` gives the interpreter up and waits for it again at each row: beside a busy event
+    loop 200 messages took 4.8 ms so, and take 2.9: 1.5 where nothing else runs.
+    """
     met = done = 0
     while done < len(rows):
         size = min(_MOST_AT_ONCE, 1 << (len(rows) - done).bit_length() - 1)

@@ -45,7 +45,8 @@ from contextengine_server.store.sql.columns import (
 from . import passages, reads
 from .agents import ledger
 from .disk import purge
-from .statements import SQL
+from .statements import SQL, insert_messages
+from .writer import at_once
 
 
 def commit(db: sqlite3.Connection, change: Commit) -> None:
@@ -150,7 +151,7 @@ def _each(
 def _append(db: sqlite3.Connection, change: Commit) -> None:
     scope, rows = change.head.scope, change.messages
     try:
-        db.executemany(SQL.messages.insert, [scope + message_values(row) for row in rows])
+        at_once(db, insert_messages, [scope + message_values(row) for row in rows])
     except sqlite3.IntegrityError:
         # Some of the new rows are in the table by now. A host id is a duplicate where another row
         # than the new one has it, or where it comes twice among the new ones.
