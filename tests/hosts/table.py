@@ -118,8 +118,9 @@ class Stage:
 
 def joined(texts: list[str]) -> str:
     """Texts in their order, however a format parts them into messages, and whether or not a host
-    cuts off the blanks behind them."""
-    return "\n".join(line.rstrip() for line in "\n".join(texts).split("\n"))
+    cuts off the blanks and empty lines behind them."""
+    lines = [line.rstrip() for line in "\n".join(texts).split("\n")]
+    return "\n".join(line for line in lines if line)
 
 
 def found(name: str) -> type[Host] | None:
