@@ -1,18 +1,18 @@
-"""The turns beside a message, which no look-up brought."""
+"""The turns beside a message: read from the rows, since no look-up brought them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
-from msgspec.structs import replace
 
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import Match, SearchSpan
 
 from .archive import Archive
 from .scan import chosen, match_of, rows_at
-from .snippets import beginnings
+from .snippets import Redact, beginnings
 from .texts import beside_loop, searched_text
 
 TURN_CHARS = 240
@@ -55,23 +55,17 @@ async def turns_beside(
                 wanted.setdefault(span, {})[at] = None
     made: dict[tuple[SearchSpan, int], RecalledTurn] = {}
     for span, places in wanted.items():
-        for turn in await _turns(archive, span, [*places]):
+        rows = await rows_at(archive, span, [*places])
+        read = partial(_turns, rows, archive.redact)
+        for turn in await beside_loop(sum(len(row.body) for row in rows), read):
             made[span, turn.sequence] = turn
     return [(made.get((span, place - 1)), made.get((span, place + 1))) for span, place in hits]
 
 
-async def _turns(archive: Archive, span: SearchSpan, places: Sequence[int]) -> list[RecalledTurn]:
-    """What stands at these places, whatever is asked for of what is found. The index has it as
-    text; what it does not hold is read from the rows."""
-    anyones = replace(span, roles=(), start_ms=None, end_ms=None)
-    found = await archive.store.index.beginnings(anyones, places)
-    held = {match.place for match in found}
-    rest = [place for place in places if place not in held]
-    found += (await matches_at(archive, [anyones], rest)).values()
-    snippets = beginnings([match.text for match in found], archive.redact, TURN_CHARS)
+def _turns(rows: Sequence[MessageRow], redact: Redact) -> list[RecalledTurn]:
+    snippets = beginnings(_searched(rows), redact, TURN_CHARS)
     return [
-        RecalledTurn(match.place, match.role, said)
-        for match, said in zip(found, snippets, strict=True)
+        RecalledTurn(row.sequence, row.role, said) for row, said in zip(rows, snippets, strict=True)
     ]
 
 

@@ -194,10 +194,6 @@ class IndexLookup(Protocol):
         """At most `limit` places, the heaviest first and of equals the newest; of each place its
         heaviest passage."""
 
-    async def beginnings(self, span: SearchSpan, places: Sequence[int]) -> list[Match]:
-        """The first passage of each of these places of a span, in any order. What is not asked for
-        or not held, because nothing is said there or it is not indexed yet, is left out."""
-
     async def scan(
         self, span: SearchSpan, limit: int, *, below: int | None = None, containing: str = ""
     ) -> tuple[list[Match], int | None]:

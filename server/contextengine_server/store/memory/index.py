@@ -127,17 +127,6 @@ class MemoryIndex:
             places.setdefault((match.span.scope, match.place), match)
         return list(places.values())
 
-    async def beginnings(self, span: SearchSpan, places: Sequence[int]) -> list[Match]:
-        """The first passage of each of these places."""
-        tables = self._tables()
-        return [
-            _match(span, row, (place, 0), passage)
-            for place in places
-            if span.first <= place <= span.last
-            and (passage := tables.passages.first_of(span.scope, span.kind, place)) is not None
-            for row in _chosen(tables, span, place)
-        ]
-
     async def scan(
         self, span: SearchSpan, limit: int, *, below: int | None = None, containing: str = ""
     ) -> tuple[list[Match], int | None]:

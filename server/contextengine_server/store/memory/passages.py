@@ -74,10 +74,6 @@ class Passages:
         for kind in DocumentKind:
             self._passages.pop((scope, kind), None)
 
-    def first_of(self, scope: Scope, kind: DocumentKind, place: int) -> Passage | None:
-        """The first passage of a place; None where there is none."""
-        return self._passages.get((scope, kind), {}).get((place, 0))
-
     def newest_first(
         self, scope: Scope, kind: DocumentKind, first: int, last: int
     ) -> Iterator[tuple[Place, Passage]]:

@@ -170,10 +170,6 @@ class SqliteIndex:
             else []
         )
 
-    async def beginnings(self, span: SearchSpan, places: Sequence[int]) -> list[Match]:
-        """The first passage of each of these places."""
-        return await self._read(lookups.beginnings, span, places) if self.available else []
-
     async def scan(
         self, span: SearchSpan, limit: int, *, below: int | None = None, containing: str = ""
     ) -> tuple[list[Match], int | None]:

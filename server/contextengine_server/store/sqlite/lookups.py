@@ -201,16 +201,6 @@ def _heaviest(
     return sorted(tuple(row) for row in orjson.loads(db.execute(query, names).fetchone()[0]))
 
 
-def beginnings(db: sqlite3.Connection, span: SearchSpan, places: Sequence[int]) -> list[Match]:
-    with snapshot(db):
-        number = number_of(db, span.scope)
-        if number is None:
-            return []
-        within = [place for place in places if span.first <= place <= min(span.last, MAX_PLACE)]
-        held = _read(db, span, [passage_id(number, span.kind, place) for place in within])
-    return [_match(span, id, row) for id, row in held.items()]
-
-
 def scan(
     db: sqlite3.Connection, span: SearchSpan, limit: int, below: int | None, containing: str
 ) -> tuple[list[Match], int | None]:

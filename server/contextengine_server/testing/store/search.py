@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -204,31 +203,6 @@ class SearchCases(IndexCase):
             3,
             2,
         ]
-
-    async def test_how_messages_begin(self, store: Store) -> None:
-        pen = Pen(store)
-        await pen.write(messages=[message(n, role=n) for n in range(1, 6)])
-        progress = await store.index.progress(SCOPE)
-        assert progress is not None
-        passages = [
-            Document(DocumentKind.MESSAGE, place, part, f"part {part} of {place}")
-            for place, part in [(1, 0), (1, 1), (3, 0), (4, 0), (5, 0)]
-        ]
-        step = Advance(SCOPE, progress.incarnation, Cursor(), Cursor(5, 0, 0, 1), passages)
-        await store.index.advance([step])
-        await pen.write(retire_after=4)
-
-        async def beginnings(*places: int, **more: Any) -> list[tuple[int, str, int]]:
-            found = await store.index.beginnings(span(**more), places)
-            return sorted((match.place, match.text, match.role) for match in found)
-
-        first, third, fourth = ((n, f"part 0 of {n}", n) for n in (1, 3, 4))
-        assert await beginnings(1, 2, 3, 5, 99, 2**40) == [first, third]
-        assert await beginnings(4, 1, last=3) == [first]
-        assert await beginnings(3, 4, roles=(4,)) == [fourth]
-        assert await beginnings(5, retired=True) == [(5, "part 0 of 5", 5)]
-        assert await beginnings() == []
-        assert await beginnings(1, scope=Scope("acme", "main", "")) == []
 
     async def test_summaries_are_places_of_their_own(self, store: Store) -> None:
         pen = Pen(store)

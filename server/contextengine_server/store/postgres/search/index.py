@@ -110,10 +110,6 @@ class PostgresIndex:
             return []
         return await self._connections.read(lookups.find, spans, lanes[:MAX_LANES], limit)
 
-    async def beginnings(self, span: SearchSpan, places: Sequence[int]) -> list[Match]:
-        """The first passage of each of these places."""
-        return await self._connections.read(lookups.beginnings, span, places)
-
     async def scan(
         self, span: SearchSpan, limit: int, *, below: int | None = None, containing: str = ""
     ) -> tuple[list[Match], int | None]:

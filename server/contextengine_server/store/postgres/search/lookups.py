@@ -114,35 +114,6 @@ async def _ranked(db: Db, span: SearchSpan, of_lanes: dict[str, Any], limit: int
     return [_Found(span, *row) for row in rows]
 
 
-async def beginnings(db: Db, span: SearchSpan, places: Sequence[int]) -> list[Match]:
-    names = _range(span)
-    if names is None:
-        return []
-    within = [place for place in places if names["low"] <= place <= names["high"]]
-    async with snapshot(db):
-        found = await db.rows(TEXTS, _of_span(span, places=within, parts=[0] * len(within)))
-        chosen = await _chosen(db, span, [place for place, _, _ in found])
-    return [
-        Match(span, place, part, text, 0, *chosen[place])
-        for place, part, text in found
-        if place in chosen
-    ]
-
-
-async def _chosen(
-    db: Db, span: SearchSpan, places: Sequence[int]
-) -> dict[int, tuple[int, int | None, str] | tuple[()]]:
-    """Those of these places that are to be found, and what the rows of messages say: role, time and
-    host id."""
-    if span.kind is not DocumentKind.MESSAGE:
-        return {place: () for place in places if span.places is None or place in span.places}
-    names = {**_of_span(span, places=list(places)), **_wanted(span)}
-    return {
-        place: (role, time_ms, host_id)
-        for place, role, time_ms, host_id in await db.rows(ROWS, names)
-    }
-
-
 async def scan(
     db: Db, span: SearchSpan, limit: int, below: int | None, containing: str
 ) -> tuple[list[Match], int | None]:
@@ -153,7 +124,11 @@ async def scan(
     async with snapshot(db):
         seen = await db.rows(SCAN, names)
         rows = {place: (part, text) for place, part, text in seen}
-        chosen = await _chosen(db, span, list(rows))
+        if span.kind is DocumentKind.MESSAGE:
+            wanted = {**_of_span(span, places=list(rows)), **_wanted(span)}
+            chosen = {row[0]: tuple(row)[1:] for row in await db.rows(ROWS, wanted)}
+        else:
+            chosen = {place: () for place in rows if span.places is None or place in span.places}
     matches = [
         Match(span, place, part, text, 0, *chosen[place])
         for place, (part, text) in rows.items()
