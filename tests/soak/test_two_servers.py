@@ -83,7 +83,7 @@ class Replica:
         connections._pool = None
         assert pool is not None
         lines: list[Any] = [holder._con for holder in pool._holders]
-        lines += [self.store._transactions._line, self.store._feed._line]
+        lines += [self.store._transactions._line, self.store._feed._line, self.store._heads._line]
         for line in lines:
             if line is not None and line._transport is not None:
                 line._transport.abort()
