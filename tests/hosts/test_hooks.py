@@ -61,8 +61,10 @@ class Host:
         }
 
         def call() -> str:
-            with Client(self.home.app.address, retry_for=0) as client:
-                return hooks.run(client, "claude-code", json.dumps(given), PATIENCE_S)
+            address, event = self.home.app.address, hooks.read(json.dumps(given))
+            with Client(address, retry_for=0) as client:
+                hooks.record(client, "claude-code", event, PATIENCE_S, Away(address))
+            return hooks.note(event)
 
         return await asyncio.to_thread(call)
 
@@ -127,10 +129,7 @@ async def test_a_session_that_begins_hears_one_constant_note(host: Host) -> None
         ("no JSON", "standard input is no JSON"),
         ("[]", "session_id is missing"),
         ('{"session_id": "s"}', "hook_event_name is missing"),
-        (
-            '{"session_id": "s", "hook_event_name": "Stop", "transcript_path": "x"}',
-            "",
-        ),
+        ('{"session_id": "s", "hook_event_name": "Stop", "transcript_path": "x"}', ""),
     ],
 )
 def test_what_goes_wrong_is_said_and_stops_no_host(
@@ -196,3 +195,47 @@ async def test_a_service_that_hangs_costs_one_hook_its_patience_and_those_behind
 
         await soon(stored)
     assert await host.stored() == ["one"]
+
+
+async def test_a_hook_that_runs_out_of_its_own_time_says_nothing_of_the_service(
+    host: Host,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """It answers, and then takes longer for what is to be stored than a hook waits."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    host.file.write_text(json.dumps(said("u1", None, "one")) + "\n", encoding="utf-8")
+    told = {"session_id": SESSION, "transcript_path": str(host.file), "hook_event_name": "Stop"}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(told)))
+    async with gate(host.home.app.address) as way:
+        asked = Away.ask
+
+        def asked_and_slow(self: Away, *given: Any) -> None:
+            asked(self, *given)
+            way.turn(Way.DEAF)
+
+        monkeypatch.setattr(Away, "ask", asked_and_slow)
+        words = ["--address", way.address, "--agent", "claude-code", "hook"]
+        assert await asyncio.to_thread(main, words) == 0
+        assert "not recorded: DEADLINE_EXCEEDED" in capsys.readouterr().err
+        assert not Away(way.address).lately
+    await host.fire("Stop")
+    assert await host.stored() == ["one"]
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_session_hears_the_note_whatever_becomes_of_the_recording(
+    away: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / f"{SESSION}.jsonl"
+    file.write_text(json.dumps(said("u1", None, "one")) if away else "", encoding="utf-8")
+    told = {"session_id": SESSION, "transcript_path": str(file), "hook_event_name": "SessionStart"}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(told)))
+    assert main(["--address", "127.0.0.1:1", "hook"]) == 0
+    printed = capsys.readouterr()
+    assert hooks.NOTE in printed.out
+    assert ("not recorded: UNAVAILABLE" in printed.err) == away

@@ -1,13 +1,15 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type Client, ContextEngineError, type Session } from "@contextengine/client";
 import { FormatError } from "@contextengine/client/formats";
-import { type Budget, BudgetSchema, ToolDefinitionSchema } from "@contextengine/client/types";
+import { type Budget, BudgetSchema, type Message, ToolDefinitionSchema } from "@contextengine/client/types";
 import type { LanguageModel, LanguageModelMiddleware, ModelMessage, SystemModelMessage } from "ai";
 
-import { kept, prompted, shown } from "./list.js";
+import { kept, keyOf, prompted, shown } from "./list.js";
 import { type CallOptions, Listener, type Model, type Reply, replyOf, type StreamPart } from "./reply.js";
+import { Sightings } from "./times.js";
 
-/** Sessions whose last context is remembered. One that is forgotten is sent whole again. */
+/** Conversations whose last context is remembered. One that is forgotten is sent whole again. */
 const MOST = 1_000;
 /** Where a call says which session it is about: `providerOptions: { contextengine: { sessionId } }`. */
 const OURS = "contextengine";
@@ -56,6 +58,21 @@ interface Outside {
   signal?: AbortSignal | undefined;
 }
 
+/** A conversation, as far as it is remembered. */
+class Talk {
+  private readonly seen = new Sightings();
+
+  constructor(readonly session: Session) {}
+
+  /** The host's list as the service takes it, and what tells its messages apart. Raises FormatError. */
+  read(list: readonly ModelMessage[]): { live: { messages: Message[]; storeNew: true; takesBack: true }; keys: string[] } {
+    const messages = kept(list);
+    const keys = messages.map(keyOf);
+    this.seen.time(messages, keys, timestampNow());
+    return { live: { messages, storeNew: true, takesBack: true }, keys };
+  }
+}
+
 /** A context that fits. */
 interface Fitting {
   messages: ModelMessage[];
@@ -71,7 +88,7 @@ interface Fitting {
  * away the model gets that list, whole steps within the window, and what was said is stored once the service is back.
  */
 export class Keeper {
-  private readonly sessions = new Map<string, Session>();
+  private readonly talks = new Map<string, Talk>();
 
   constructor(
     private readonly client: Client,
@@ -80,21 +97,21 @@ export class Keeper {
 
   /** For `wrapLanguageModel`: stores what is new, sends what fits, stores the reply and what it was billed. */
   middleware({ sessionId }: MiddlewareOptions = {}): LanguageModelMiddleware {
-    const calls = new WeakMap<object, { session: Session; fitting: Fitting | undefined }>();
+    const calls = new WeakMap<object, { talk: Talk; fitting: Fitting | undefined }>();
     return {
       specificationVersion: "v3",
       transformParams: async ({ params, model }) => {
         const id = named(params) ?? (typeof sessionId === "function" ? sessionId() : sessionId);
         if (!id) return params;
-        const session = this.session(id);
-        const { changed, fitting } = await this.fitted(session, params, model);
-        calls.set(changed, { session, fitting });
+        const talk = this.talk(id);
+        const { changed, fitting } = await this.fitted(talk, params, model);
+        calls.set(changed, { talk, fitting });
         return changed;
       },
       wrapGenerate: async ({ doGenerate, params }) => {
         const result = await doGenerate();
         const call = calls.get(params);
-        if (call) await this.replied(call.session, call.fitting, replyOf(result));
+        if (call) await this.replied(call.talk, call.fitting, replyOf(result));
         return result;
       },
       wrapStream: async ({ doStream, params }) => {
@@ -109,7 +126,7 @@ export class Keeper {
           },
           flush: async () => {
             const { reply } = listener;
-            if (reply) await this.replied(call.session, call.fitting, reply);
+            if (reply) await this.replied(call.talk, call.fitting, reply);
           },
         });
         return { stream: stream.pipeThrough(listening), ...more };
@@ -121,7 +138,7 @@ export class Keeper {
   prepareStep({ sessionId, system = "", toolTokens }: PrepareStepOptions): PrepareStep {
     return async ({ messages, model }) => {
       const named = typeof model === "string" ? model : model.modelId;
-      const fitting = await this.fitting(this.session(sessionId), messages, { system, model: named, toolTokens });
+      const fitting = await this.fitting(this.talk(sessionId), messages, { system, model: named, toolTokens });
       if (!fitting) return {};
       const { addition } = fitting;
       if (!addition) return { messages: fitting.messages };
@@ -136,9 +153,10 @@ export class Keeper {
    * the whole list, `[...messages, ...result.response.messages]`; in version 7 of the SDK `[...messages, ...result.responseMessages]`.
    */
   async ended(sessionId: string, messages: readonly ModelMessage[]): Promise<void> {
-    const session = this.session(sessionId);
+    const talk = this.talk(sessionId);
+    const { session } = talk;
     await this.trying("what was said is stored with the next call", async () => {
-      const live = { messages: kept(messages), storeNew: true, takesBack: true };
+      const { live } = talk.read(messages);
       await session.assemble({ live }, { ...this.patience, fallback: false });
       await session.afterTurn({}, { ...this.patience, fallback: false });
     });
@@ -148,19 +166,19 @@ export class Keeper {
     return { timeoutMs: this.options.patienceMs ?? 2_000 };
   }
 
-  private session(sessionId: string): Session {
+  private talk(sessionId: string): Talk {
     const { agentId = "ai-sdk" } = this.options;
-    const session = this.sessions.get(sessionId) ?? this.client.session({ agentId, sessionId });
-    this.sessions.delete(sessionId);
-    this.sessions.set(sessionId, session);
-    const [oldest] = this.sessions.keys();
-    if (this.sessions.size > MOST && oldest !== undefined) this.sessions.delete(oldest);
-    return session;
+    const talk = this.talks.get(sessionId) ?? new Talk(this.client.session({ agentId, sessionId }));
+    this.talks.delete(sessionId);
+    this.talks.set(sessionId, talk);
+    const [oldest] = this.talks.keys();
+    if (this.talks.size > MOST && oldest !== undefined) this.talks.delete(oldest);
+    return talk;
   }
 
   /** A call of the model with a prompt that fits. */
   private async fitted(
-    session: Session,
+    talk: Talk,
     params: CallOptions,
     model: Model,
   ): Promise<{ changed: CallOptions; fitting: Fitting | undefined }> {
@@ -174,7 +192,7 @@ export class Keeper {
       outputTokens: params.maxOutputTokens,
       signal: params.abortSignal,
     };
-    const fitting = rest.length ? await this.fitting(session, rest, outside) : undefined;
+    const fitting = rest.length ? await this.fitting(talk, rest, outside) : undefined;
     if (!fitting) return { changed: { ...params }, fitting };
     // Behind what the provider has cached.
     const addition = fitting.addition ? [{ role: "system" as const, content: fitting.addition }] : [];
@@ -186,24 +204,24 @@ export class Keeper {
   }
 
   /** What of a list fits. Undefined: it is sent as it is. */
-  private async fitting(session: Session, list: readonly ModelMessage[], outside: Outside): Promise<Fitting | undefined> {
+  private async fitting(talk: Talk, list: readonly ModelMessage[], outside: Outside): Promise<Fitting | undefined> {
     let found: Fitting | undefined;
     await this.trying("the model gets the list as it is", async () => {
-      const messages = kept(list);
+      const { live, keys } = talk.read(list);
       const budget = budgetOf(this.options.window, outside);
-      const live = { messages, storeNew: true, takesBack: true };
       const options = { ...this.patience, signal: outside.signal, fallback: true };
-      const { items, response, degraded } = await session.assemble({ live, budget, model: outside.model }, options);
+      const { items, response, degraded } = await talk.session.assemble({ live, budget, model: outside.model }, options);
       if (degraded) this.warn("the model gets the list as far as it fits", degraded.error);
       const { systemPromptAddition: addition, assemblyId } = response;
-      found = { messages: shown(items, list, messages), addition, assemblyId, budget };
+      found = { messages: shown(items, list, keys), addition, assemblyId, budget };
     });
     return found;
   }
 
   /** Stores a reply. What it fails with is no failure of the call: the host's list has the reply, and comes again. */
-  private async replied(session: Session, fitting: Fitting | undefined, { message, goesOn, usage }: Reply): Promise<void> {
+  private async replied({ session }: Talk, fitting: Fitting | undefined, { message, goesOn, usage }: Reply): Promise<void> {
     if (!fitting) return;
+    if (message) message.timestamp = timestampNow();
     const { assemblyId, budget } = fitting;
     const options = { ...this.patience, fallback: false };
     await this.trying("the reply is stored with the next call", async () => {

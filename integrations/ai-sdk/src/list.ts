@@ -33,10 +33,9 @@ function plain(part: Json): Json {
 
 /**
  * What the service answered, in the host's own messages where they are shown verbatim: what the host has changed about them
- * since (marks for the provider's cache, say) is the newer word. `list` and `messages` are the same, one by one.
+ * since (marks for the provider's cache, say) is the newer word. `keys`: of the list's messages, one by one.
  */
-export function shown(items: readonly Item[], list: readonly ModelMessage[], messages: readonly Message[]): ModelMessage[] {
-  const keys = messages.map(keyOf);
+export function shown(items: readonly Item[], list: readonly ModelMessage[], keys: readonly string[]): ModelMessage[] {
   const made: ModelMessage[][] = [];
   let before = list.length;
   // What is shown verbatim stands in the list in the same order; from the end, where lists are alike.
@@ -50,9 +49,9 @@ export function shown(items: readonly Item[], list: readonly ModelMessage[], mes
   return made.toReversed().flat();
 }
 
-/** What hosts leave alone of a message: role, texts, names and arguments of calls, what results say. */
-function keyOf({ role, parts }: Message): string {
-  return JSON.stringify([role, ...parts.flatMap(saidIn)]);
+/** A digest of what hosts leave alone of a message: role, texts, names and arguments of calls, what results say. */
+export function keyOf({ role, parts }: Message): string {
+  return digest(JSON.stringify([role, ...parts.flatMap(saidIn)]));
 }
 
 function saidIn({ kind }: Part): unknown[] {
@@ -73,8 +72,11 @@ function saidIn({ kind }: Part): unknown[] {
 }
 
 function whereIs({ source }: ImagePart | FilePart): string {
-  if (source.case === "uri") return source.value;
-  return createHash("sha256").update(source.value ?? new Uint8Array()).digest("base64");
+  return source.case === "uri" ? source.value : digest(source.value ?? new Uint8Array());
+}
+
+function digest(bytes: string | Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("base64");
 }
 
 /**

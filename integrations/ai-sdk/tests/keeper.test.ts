@@ -50,6 +50,12 @@ function texts(list: readonly unknown[]): string[] {
   return fromAiSdk(list as ModelMessage[]).map(textOf);
 }
 
+/** Whether a prompt holds summaries, and all of them say of when they are. */
+function dated(prompt: readonly unknown[]): boolean {
+  const summaries = texts(prompt).filter((text) => text.includes("trust=untrusted"));
+  return summaries.length > 0 && !summaries.some((text) => text.includes("time=unknown"));
+}
+
 async function holdsAll(agent: SmallAgent): Promise<void> {
   assert.deepEqual(said(await agent.stored()), said(agent.messages));
 }
@@ -66,7 +72,7 @@ test("what fits is sent as the host has it, and each turn is stored once and in 
   const last = agent.calls.at(-1)?.prompt ?? [];
   assert.ok(last.length < agent.messages.length / 2, `${last.length} of ${agent.messages.length}`);
   assert.deepEqual(last[0], { role: "system", content: "You are kind." });
-  assert.ok(texts(last).some((text) => text.includes("trust=untrusted")));
+  assert.ok(dated(last));
 });
 
 test("as long as all of it fits, each request begins as the one before it ended", async (t) => {
@@ -102,6 +108,7 @@ test("a long loop of tools stays within the window by prepareStep", async (t) =>
   assert.ok(last.length < agent.messages.length / 2, `${last.length} of ${agent.messages.length}`);
   const [first] = last;
   assert.ok(first?.role === "system" && first.content.startsWith("You are kind.\n\n"), JSON.stringify(first));
+  assert.ok(dated(last));
   assert.deepEqual(agent.warnings, []);
 });
 

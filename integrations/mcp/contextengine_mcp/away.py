@@ -6,8 +6,13 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+import grpc
+
+from contextengine import ContextEngineError
 
 AGAIN_S = 30.0
 """Seconds after which a hook waits for the service once more as if it had always answered."""
@@ -32,13 +37,24 @@ class Away:
             return False
         return 0 <= age < AGAIN_S
 
-    def waited(self) -> None:
-        """A hook has waited in vain."""
+    def ask(self, ask: Callable[[float], object], seconds: float) -> None:
+        """Finds out whether the service answers at all, by a call of its own: one that answers
+        slowly, since much is stored, is not away. Raises ContextEngineError where it does not.
+
+        ask: any call, which waits so many seconds at most. seconds: that a hook has.
+        """
+        lately = self.lately
+        try:
+            ask(GLANCE_S if lately else seconds)
+        except ContextEngineError as error:
+            # A hook that only glanced does not put off when the next one waits.
+            if error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not lately:
+                self._waited()
+            raise
+        with suppress(OSError):
+            self._mark.unlink(missing_ok=True)
+
+    def _waited(self) -> None:
         with suppress(OSError):
             self._mark.parent.mkdir(parents=True, exist_ok=True)
             self._mark.touch()
-
-    def answered(self) -> None:
-        """The service has answered."""
-        with suppress(OSError):
-            self._mark.unlink(missing_ok=True)

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from contextengine import AsyncClient, Client, ContextEngineError
 from contextengine.formats import TranscriptError
 
-from .away import GLANCE_S, Away
-from .hooks import HookError
-from .hooks import run as run_hook
+from . import hooks
+from .away import Away
 from .names import Names
 
 HOOK_S = 2.0
@@ -87,19 +86,13 @@ async def _serve(given: argparse.Namespace) -> int:
 
 
 def _hook(given: argparse.Namespace) -> int:
-    away = Away(given.address)
     try:
+        event = hooks.read(sys.stdin.read())
+        # First: what the model is told does not hang on what becomes of the recording.
+        sys.stdout.write(hooks.note(event))
         with Client(given.address, token=_token(), tls=given.tls, retry_for=0) as client:
-            said = sys.stdin.read()
-            if away.lately:
-                client.engines.list(timeout=GLANCE_S)
-                away.answered()
-            sys.stdout.write(run_hook(client, given.agent, said, HOOK_S))
-    except (HookError, TranscriptError, ContextEngineError, OSError) as error:
-        waited = isinstance(error, ContextEngineError) and error.code.name == "DEADLINE_EXCEEDED"
-        # A hook that only glanced does not put off when the next one waits.
-        if waited and not away.lately:
-            away.waited()
+            hooks.record(client, given.agent, event, HOOK_S, Away(given.address))
+    except (hooks.HookError, TranscriptError, ContextEngineError, OSError) as error:
         sys.stderr.write(f"contextengine-mcp: not recorded: {error}\n")
     return 0
 

@@ -19,6 +19,8 @@ from contextengine import Client, ContextEngineError, Feed, SessionRef
 from contextengine.formats import Transcript, TranscriptError, read_transcript
 from contextengine.types import RecordHostChangeRequest
 
+from .away import Away
+
 HostCompaction = RecordHostChangeRequest.HostCompaction
 
 NOTE = (
@@ -32,14 +34,33 @@ class HookError(Exception):
     """What a hook was given is not what its host gives. The text says what is missing."""
 
 
-def run(client: Client, agent: str, given: str, seconds: float) -> str:
-    """Stores what the host's transcript holds beyond what is stored, as far as `seconds` go; what
-    to print. Raises HookError, TranscriptError, ContextEngineError."""
-    event = _event(given)
+def read(given: str) -> Mapping[str, Any]:
+    """What a host tells its hook. Raises HookError."""
+    try:
+        event: Any = json.loads(given)
+    except ValueError as error:
+        raise HookError(f"standard input is no JSON: {error}") from None
+    for key in ("session_id", "hook_event_name"):
+        if not isinstance(event, dict) or not isinstance(event.get(key), str):
+            raise HookError(f"{key} is missing: this command is for hooks of Codex and Claude Code")
+    return dict(event)
+
+
+def record(
+    client: Client, agent: str, event: Mapping[str, Any], seconds: float, away: Away
+) -> None:
+    """Stores what the host's transcript holds beyond what is stored, as far as `seconds` go.
+    Raises TranscriptError, ContextEngineError."""
     if transcript := _transcript(event):
+        until = time.monotonic() + seconds
+        away.ask(lambda patience: client.engines.list(timeout=patience), seconds)
         ref = SessionRef(agent_id=agent, session_id=str(event["session_id"]))
-        recorder = Recorder(client, ref, seconds)
+        recorder = Recorder(client, ref, until)
         recorder.record(transcript, ended=event["hook_event_name"] == "Stop")
+
+
+def note(event: Mapping[str, Any]) -> str:
+    """What to print, whatever became of the recording."""
     if event["hook_event_name"] != "SessionStart":
         return ""
     added = {"hookEventName": "SessionStart", "additionalContext": NOTE}
@@ -50,10 +71,11 @@ class Recorder:
     """Brings a session to where its host's transcript is. Safe to call at every event: what is
     there already is not stored again, and what there was no time for comes with the next."""
 
-    def __init__(self, client: Client, ref: SessionRef, seconds: float) -> None:
+    def __init__(self, client: Client, ref: SessionRef, until: float) -> None:
+        """until: when its time is over, by the monotonic clock."""
         self._client = client
         self._ref = ref
-        self._until = time.monotonic() + seconds
+        self._until = until
 
     def record(self, transcript: Transcript, *, ended: bool) -> int:
         """Stores the messages that are not stored, takes back what the user went back behind, and
@@ -89,17 +111,6 @@ class Recorder:
         except ContextEngineError as error:
             if not error.violations:
                 raise
-
-
-def _event(given: str) -> Mapping[str, Any]:
-    try:
-        event: Any = json.loads(given)
-    except ValueError as error:
-        raise HookError(f"standard input is no JSON: {error}") from None
-    for key in ("session_id", "hook_event_name"):
-        if not isinstance(event, dict) or not isinstance(event.get(key), str):
-            raise HookError(f"{key} is missing: this command is for hooks of Codex and Claude Code")
-    return dict(event)
 
 
 def _transcript(event: Mapping[str, Any]) -> Transcript | None:
