@@ -123,21 +123,25 @@ async def test_what_an_import_has_sent_counts_however_small_its_messages():
 async def test_what_never_fits_is_not_to_be_sent_again():
     """One call alone gathers more than its tenant may have."""
     message = sessions_pb2.ImportRequest(message={"id": "x" * 60_000})
+    each = message.ByteSize() + bytes_in_flight.GATHERED_BYTES
+    fit = 3 * MIB // each
 
     async def messages() -> Any:
-        for _ in range(100):
+        """One more than fits, and then nothing: where a write meets a call that is over, gRPC's
+        client for asyncio puts INTERNAL over the status that came (grpc/grpc#36066)."""
+        for _ in range(fit + 1):
             yield message
+        await asyncio.Event().wait()
 
     async with house(options=OPTIONS) as h:
         refused = await failure(h.sessions.Import(messages(), metadata=NOISY))
         await reaching(h, "contextengine.bytes.in_flight", 0)
         counted = h.metrics.snapshot()["contextengine.bytes.refused{budget=tenant}"]
-    each = message.ByteSize() + bytes_in_flight.GATHERED_BYTES
     assert (refused.reason, refused.retry_ms, counted) == ("TOO_LARGE", None, 1)
     assert refused.metadata == {
         "budget": "tenant",
         "limit": str(3 * MIB),
-        "used": str(3 * MIB // each * each),
+        "used": str(fit * each),
     }
     assert "server.max_tenant_bytes_in_flight" in refused.text
 
