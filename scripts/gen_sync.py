@@ -53,6 +53,8 @@ BUILT_INS = {"aiter": "iter", "anext": "next", "asyncio": "time"}
 PHRASES = {
     "import grpc.aio\n": "",
     "grpc.aio": "grpc",
+    "from .answers import answer_of\n": "",
+    "await answer_of(invoke(chain(first, rest), **how))": "invoke(chain(first, rest), **how)",
     "The asyncio client. `client` is the same for threads, generated from this module.": (
         "The blocking client. `aio` is the same for asyncio."
     ),

@@ -17,6 +17,7 @@ import grpc.aio
 from google.protobuf.message import Message as ProtoMessage
 
 from .aio_probe import AsyncProbe
+from .answers import answer_of
 from .attempts import Attempts
 from .calls import AFTER_TURN, Call
 from .connection import Connection
@@ -152,7 +153,7 @@ class AsyncConnection(Connection):
         first = list(islice(rest, 1))
         how = self._stream_arguments(call, timeout, *first)
         try:
-            reply: Response = await invoke(chain(first, rest), **how)
+            reply: Response = await answer_of(invoke(chain(first, rest), **how))
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
         return reply

@@ -24,6 +24,8 @@ class Server(grpc.GenericRpcHandler):
         self.answers: dict[str, Answer] = {}
         self.requests: list[Any] = []
         self.metadata: list[dict[str, str]] = []
+        self.gathers = True
+        """Whether an Import is read to its end before it is answered."""
         self._server = grpc.server(
             ThreadPoolExecutor(8), options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)]
         )
@@ -43,7 +45,7 @@ class Server(grpc.GenericRpcHandler):
 
         def answer(request: Any, context: grpc.ServicerContext) -> Any:
             if call in (IMPORT, ATTACH):
-                request = list(request) if call is IMPORT else request
+                request = list(request) if call is IMPORT and self.gathers else request
             self.requests.append(request)
             self.metadata.append({key: str(value) for key, value in context.invocation_metadata()})
             given = self.answers.get(call.path)

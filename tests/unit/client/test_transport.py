@@ -198,6 +198,20 @@ def test_an_import_refused_says_why(server: Server, run: Run) -> None:
         run(lambda client: client.sessions.import_session(REF, [user("a")]))
 
 
+def test_an_import_that_is_refused_while_it_is_sent_says_why_too(server: Server, run: Run) -> None:
+    def refused(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:
+        for _ in range(3):
+            next(requests)
+        failing(grpc.StatusCode.RESOURCE_EXHAUSTED, info("TOO_LARGE"))(requests, context)
+
+    server.gathers = False
+    server.answers[IMPORT.path] = refused
+    messages = [user("x" * 50_000, id=f"m{number}") for number in range(100)]
+    for _ in range(30):  # whether a write meets the end of the call is a race
+        with pytest.raises(errors.TooLarge):
+            run(lambda client: client.sessions.import_session(REF, messages))
+
+
 def test_messages_that_cannot_be_read_stop_an_import_before_it_begins(
     server: Server, run: Run
 ) -> None:
