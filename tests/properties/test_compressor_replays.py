@@ -34,7 +34,7 @@ CUTTING = CompressorEngine(CompressorOptions(tail_assistant_max_chars=1, protect
 def test_real_sessions(rows: Sequence[ViewRow], budget: int, prefix: float) -> None:
     replay = replayed(LEAN, rows, budget)
     assert (replay.back, replay.holes, replay.lifted) == (0, 0, 0)
-    assert len(replay.one.view.summaries) == 1 < len(replay.one.leaves)
+    assert len(replay.one.view.summaries) == 1 < len(replay.one.stretches)
     assert replay.share >= prefix
 
 

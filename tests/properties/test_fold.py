@@ -25,7 +25,7 @@ from contextengine_server.testing.engine.views import (
     items,
 )
 from contextengine_server.testing.oracle.assembly import shows
-from contextengine_server.testing.oracle.pairs import Leaf, listing
+from contextengine_server.testing.oracle.pairs import CoveredRange, listing
 
 
 def state(view: View) -> tuple[object, ...]:
@@ -47,25 +47,27 @@ def state(view: View) -> tuple[object, ...]:
 
 
 @st.composite
-def covered(draw: st.DrawFn) -> tuple[RandomSession, list[Leaf]]:
+def covered(draw: st.DrawFn) -> tuple[RandomSession, list[CoveredRange]]:
     """A session, parts of which were summarized while it went on."""
     session = draw(sessions())
-    leaves, begin = [], 1
+    stretches, begin = [], 1
     for _ in range(draw(st.integers(0, 3))):
         first = begin + draw(st.integers(0, 6))
         last = first + draw(st.integers(0, 12))
-        leaves.append(Leaf(first, last, created=2 * (last + draw(st.integers(0, 6))) + 1))
+        stretches.append(
+            CoveredRange(first, last, created=2 * (last + draw(st.integers(0, 6))) + 1)
+        )
         begin = last + 1
-    return session, leaves
+    return session, stretches
 
 
 @given(covered())
 def test_the_view_is_what_the_whole_list_must_look_like(
-    case: tuple[RandomSession, list[Leaf]],
+    case: tuple[RandomSession, list[CoveredRange]],
 ) -> None:
-    session, leaves = case
-    view = folded(entries_of(session.rows), leaves=leaves)
-    expected = listing(session.rows, leaves)
+    session, stretches = case
+    view = folded(entries_of(session.rows), stretches=stretches)
+    expected = listing(session.rows, stretches)
     by_sequence = {row.sequence: row for row in session.rows}
 
     assert [atom.first for atom in view.atoms] == [group.first for group in expected.groups]
@@ -87,14 +89,14 @@ def test_the_view_is_what_the_whole_list_must_look_like(
 
 @given(covered(), st.integers(2, 7), st.lists(st.integers(1, 9), max_size=40))
 def test_messages_one_by_one_or_together_make_the_same_view(
-    case: tuple[RandomSession, list[Leaf]], batch: int, batches: list[int]
+    case: tuple[RandomSession, list[CoveredRange]], batch: int, batches: list[int]
 ) -> None:
-    session, leaves = case
+    session, stretches = case
     entries = entries_of(session.rows)
-    whole = state(folded(entries, leaves=leaves))
-    assert state(folded(entries, batch=1, leaves=leaves)) == whole
-    assert state(folded(entries, batch=batch, leaves=leaves)) == whole
-    view, at = empty(leaves), 0
+    whole = state(folded(entries, stretches=stretches))
+    assert state(folded(entries, batch=1, stretches=stretches)) == whole
+    assert state(folded(entries, batch=batch, stretches=stretches)) == whole
+    view, at = empty(stretches), 0
     for size in [*batches, len(entries)]:
         apply(view, extend(view, entries[at : at + size], SHAPER))
         at += size
@@ -141,9 +143,11 @@ def test_the_same_session_is_shown_by_the_same_bytes(session: RandomSession) -> 
     assert fingerprint(all_slots(first)) == fingerprint(all_slots(second))
 
 
-def stored(session: RandomSession, leaves: Sequence[Leaf] = ()) -> tuple[View, FoldFacts]:
+def stored(
+    session: RandomSession, stretches: Sequence[CoveredRange] = ()
+) -> tuple[View, FoldFacts]:
     """The view, message by message, and what the store keeps of it."""
-    view, facts = empty(leaves), FoldFacts()
+    view, facts = empty(stretches), FoldFacts()
     for entry in entries_of(session.rows):
         change = extend(view, [entry], SHAPER)
         facts.take(change)
@@ -153,10 +157,10 @@ def stored(session: RandomSession, leaves: Sequence[Leaf] = ()) -> tuple[View, F
 
 @given(covered())
 def test_stored_facts_say_where_each_message_is_shown(
-    case: tuple[RandomSession, list[Leaf]],
+    case: tuple[RandomSession, list[CoveredRange]],
 ) -> None:
-    session, leaves = case
-    view, facts = stored(session, leaves)
+    session, stretches = case
+    view, facts = stored(session, stretches)
     place = {entry.sequence: atom for atom in view.atoms for entry in atom.entries}
     dropped = {entry.sequence for atom in view.atoms for entry, _ in atom.dropped}
     for row in session.rows:
@@ -173,12 +177,12 @@ def test_stored_facts_say_where_each_message_is_shown(
             assert view.find(known.late_of) is not None
 
 
-def told_by_its_rows(session: RandomSession, leaves: Sequence[Leaf]) -> bool:
+def told_by_its_rows(session: RandomSession, stretches: Sequence[CoveredRange]) -> bool:
     """False where there are notes, and a message of several parts has a late one among them: its
     row cannot say which call that answers, so a window that begins behind the call may take it for
     another's."""
     parts = {row.sequence: len(row.message.parts) for row in session.rows}
-    groups = listing(session.rows, leaves).groups
+    groups = listing(session.rows, stretches).groups
     places = Counter(s.sequence for group in groups for s in group.shown if s.kind != "no result")
     notes = {s.sequence for group in groups for s in group.shown if s.kind == "note"}
     return not notes or all(
@@ -195,7 +199,7 @@ def window(view: View, facts: dict[int, EntryFacts], entries: list[Entry], base:
     """
     first = view.atoms[base].first
     cold = View(
-        view.scope, base=base, total=view.atoms[base].start, leaves=view.leaves,
+        view.scope, base=base, total=view.atoms[base].start, stretches=view.stretches,
         fold=FoldState(
             leading=view.leading, leading_open=base < view.leading, user_step=view.user_step,
             user_peak=view.user_peak, late_mark=view.late_mark,
@@ -226,11 +230,11 @@ def window(view: View, facts: dict[int, EntryFacts], entries: list[Entry], base:
 
 @given(covered())
 def test_a_window_shows_what_the_whole_view_shows_from_there_on(
-    case: tuple[RandomSession, list[Leaf]],
+    case: tuple[RandomSession, list[CoveredRange]],
 ) -> None:
-    session, leaves = case
-    assume(told_by_its_rows(session, leaves))
-    view, facts = stored(session, leaves)
+    session, stretches = case
+    assume(told_by_its_rows(session, stretches))
+    view, facts = stored(session, stretches)
     entries = entries_of(session.rows)
     for base in range(view.steps):
         try:
@@ -253,11 +257,11 @@ def test_a_window_shows_what_the_whole_view_shows_from_there_on(
 
 @given(covered(), sessions(max_events=12), st.integers(1, 20))
 def test_a_window_goes_on_as_the_whole_view_does_or_asks_for_history(
-    case: tuple[RandomSession, list[Leaf]], more: RandomSession, back: int
+    case: tuple[RandomSession, list[CoveredRange]], more: RandomSession, back: int
 ) -> None:
-    session, leaves = case
-    assume(told_by_its_rows(session, leaves))
-    view, facts = stored(session, leaves)
+    session, stretches = case
+    assume(told_by_its_rows(session, stretches))
+    view, facts = stored(session, stretches)
     entries = entries_of(session.rows)
     if not view.steps:
         return

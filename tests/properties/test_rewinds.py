@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import msgspec
@@ -24,7 +24,7 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.state import StoredCheckpoint
 from contextengine_server.store.memory import MemoryStore, Tables
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.rows import MessageRow, SummaryRow
 from tests.properties.lives import Event, Happening, Said, events, message_of
 from tests.properties.test_warm_and_cold import forgotten, played, same
 from tests.unit.commands.house import AGENT, TENANT, Rows, Server, incoming, request
@@ -73,6 +73,7 @@ def test_a_rewind_leaves_the_same(life: list[Event], forgets: frozenset[int]) ->
 
 USER, REPLY, CALL = Said(1, (("text", 0, 20),)), Said(2, (("text", 0, 20),)), ("call", 0, 20)
 LATE = Said(3, (("result", 0, 60),))
+LONG_USER, LONG_REPLY = Said(1, (("text", 0, 200),)), Said(2, (("text", 0, 200),))
 
 
 def rewound(by: int) -> Happening:
@@ -95,6 +96,34 @@ def test_a_rewind_to_where_a_checkpoint_begins_opens_what_stands_before_it() -> 
     """A call that a user's message abandoned is pending again once that is taken back."""
     life: list[Event] = [*[USER, REPLY] * 4, Said(2, (CALL,)), USER, USER, rewound(2), LATE]
     assert either_way([*life, Happening("ask", 5, 7)]) == [True]
+
+
+def test_a_note_before_which_a_checkpoint_could_be_stays_one() -> None:
+    """By its turn its call is answered: whoever took the fold up again before it knew of none."""
+    asked: list[Event] = [LONG_USER, Said(2, (CALL,)), *[LONG_USER, LONG_REPLY] * 6]
+    told = Happening("compact", 1, 1)
+    for more in range(EVERY):  # it begins where a checkpoint may be, or behind
+        life = [*asked, *[USER] * more, told, LATE, USER, REPLY, rewound(2)]
+        either_way([*life, Happening("ask", 5, 7)])
+
+
+def test_a_summary_of_what_came_late_is_taken_back_with_it() -> None:
+    """It tells of what nobody said any more. What tells of nothing that is gone stays."""
+    first: list[Event] = [*[LONG_USER, LONG_REPLY] * 4, Happening("compact", 1, 1)]
+    asked: list[Event] = [LONG_USER, Said(2, (CALL,)), *[LONG_USER, LONG_REPLY] * 4]
+    life = [*first, *asked, LATE, LONG_USER, LONG_REPLY, Happening("compact", 1, 1), rewound(3)]
+    call = 10
+    before, after = live_after(life[:-1]), live_after(life)
+    assert any(one.last_sequence < call for one in after)
+    assert any(one.first_sequence <= call <= one.last_sequence < 18 for one in before)
+    assert not any(one.first_sequence <= call <= one.last_sequence for one in after)
+    either_way([*life, Happening("ask", 5, 7)])
+
+
+def live_after(life: Sequence[Event]) -> list[SummaryRow]:
+    """The live summaries that a life leaves."""
+    _, _, summaries = cast(Any, asyncio.run(played("dag", life)).rows["s0"])
+    return [one for one in summaries if not one.retired_revision]
 
 
 def test_there_are_few_however_long_the_session() -> None:

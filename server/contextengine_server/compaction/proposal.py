@@ -250,7 +250,7 @@ def _apart(view: View) -> View:
         atoms=list(view.atoms),
         anchors=dict(view.anchors),
         summaries=list(view.summaries),
-        leaves=list(view.leaves),
+        stretches=list(view.stretches),
         evictions=dataclasses.replace(view.evictions, front=list(view.evictions.front)),
     )
 

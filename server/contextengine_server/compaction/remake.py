@@ -214,8 +214,7 @@ class Remake(msgspec.Struct, frozen=True):
             return
         summary = summary_of(row, session.encoding.shaper)
         session.live_summaries.append(summary)
-        if summary.depth == 0:
-            session.view.leaves.append(summary.leaf)
+        session.view.stretches.append(summary.stretch)
 
     def _announce(self, session: Session, engine: Engine, row: SummaryRow, old: SummaryRow) -> None:
         self.compactor.meters.compacted["remade"].value += 1

@@ -94,4 +94,4 @@ def _with_notes(view: View, gone: list[Summary], revision: int) -> list[tuple[in
     notes = [entry.created for atom in view.atoms if atom.note for entry in atom.entries]
     newest = max(notes, default=0)
     # In an order of their own: memory has summaries as they came, the store by what they cover.
-    return sorted((*s.leaf[:3], revision) for s in gone if s.depth == 0 and s.created < newest)
+    return sorted((*s.stretch[:3], revision) for s in gone if s.created < newest)

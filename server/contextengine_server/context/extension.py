@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -98,11 +98,12 @@ class Extension:
         """True where a late result changed what was shown before."""
         return bool(self.shifts)
 
-    def moved(self, summaries: list[Summary]) -> list[Summary]:
-        """The summaries after what stands before them changed."""
-        for at, delta in self.shifts:
-            summaries = [s.shifted(delta) if s.first_sequence > at else s for s in summaries]
-        return summaries
+
+def moved_spans(summaries: list[Summary], shifts: Iterable[tuple[int, int]]) -> list[Summary]:
+    """The summaries after what stands before them changed. `shifts`: see `Extension.shifts`."""
+    for at, delta in shifts:
+        summaries = [s.shifted(delta) if s.first_sequence > at else s for s in summaries]
+    return summaries
 
 
 def with_steps(steps: list[int], more: set[int]) -> list[int]:
@@ -127,7 +128,7 @@ def move(view: View, change: Extension) -> None:
         for atom in view.atoms[max(0, step + 1 - view.base) :]:
             atom.start += delta
     if change.shifts:
-        view.summaries = change.moved(view.summaries)
+        view.summaries = moved_spans(view.summaries, change.shifts)
     for at, delta in change.shifts:
         view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
     if change.replaced and any(view.atoms is one for one in view.read):

@@ -113,13 +113,14 @@ class Folder:
         self.out.replaced[copy.step] = copy
         return copy
 
-    def begin(self, entry: Entry) -> Atom:
-        """A new atom at the end of the view; what stood open before is abandoned."""
+    def begin(self, entry: Entry, *, untouched: bool = True) -> Atom:
+        """A new atom at the end of the view; what stood open before is abandoned. `untouched`: the
+        message has answered nothing yet, so that a checkpoint before it is one."""
         current = self.current
         if current is not None and (self.owned or current.calls or current.growing):
             self.close()
         number = entry.sequence // CHECKPOINT_EVERY
-        if current is not None and number != current.first // CHECKPOINT_EVERY:
+        if untouched and current is not None and number != current.first // CHECKPOINT_EVERY:
             self.out.check(entry.sequence, self.steps, self.finish(()).fold)
         atom = Atom(step=self.steps, start=self.out.total, first=entry.sequence)
         self.steps += 1
@@ -385,7 +386,7 @@ class Folder:
             atom.tokens += slot.tokens
             self.late_mark = self.scattered = entry.sequence
         else:
-            atom = self.begin(entry) if alone else self.own()
+            atom = self.begin(entry, untouched=False) if alone else self.own()
             atom.show(slot)
             atom.closed = True
         self.out.total += slot.tokens

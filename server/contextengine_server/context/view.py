@@ -78,7 +78,7 @@ class Summary(msgspec.Struct, frozen=True, eq=False):
         return Covered(self.last_sequence, self.span_end, self.created)
 
     @property
-    def leaf(self) -> tuple[int, int, int, int]:
+    def stretch(self) -> tuple[int, int, int, int]:
         """What decides whether a late result comes for something that it covers."""
         return self.first_sequence, self.last_sequence, self.created, 0
 
@@ -132,9 +132,9 @@ class View:
     pauses: list[Pause] = field(default_factory=list)  # messages in memory after a pause, in order
     summaries: list[Summary] = field(default_factory=list)
     """The top-level live summaries, in order."""
-    leaves: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """(first sequence, last sequence, created revision, retired revision or 0) of every summary of
-    depth 0 that is live, or was when a late result came for what it covered."""
+    stretches: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(first sequence, last sequence, created revision, retired revision or 0) of every summary
+    that is live, or was when a late result came for what it covered."""
     covered: list[Covered] = field(default_factory=list)
     """How far each live summary reaches."""
     evictions: EvictionHistory = field(default_factory=EvictionHistory)
@@ -245,8 +245,7 @@ class View:
         first = bisect_left(self.summaries, summary.first_step, key=_first_step)
         behind = bisect_right(self.summaries, summary.last_step, key=_first_step)
         self.summaries = [*self.summaries[:first], summary, *self.summaries[behind:]]
-        if summary.depth == 0:
-            self.leaves.append(summary.leaf)
+        self.stretches.append(summary.stretch)
         self.covered.append(summary.reach)
         self.evictions.add(summary.before, summary.created, max(earlier, default=0))
 
@@ -305,11 +304,11 @@ class View:
         return tokens + sum(self.atom(step).tokens for step in range(self.leading))
 
     def had_covered(self, first: int, created: int) -> bool:
-        """True where a message of this revision came while a summary of depth 0 covered what begins
-        with the sequence `first`."""
+        """True where a message of this revision came while a summary covered what begins with the
+        sequence `first`."""
         return any(
             lo <= first <= hi and since < created and (not gone or created < gone)
-            for lo, hi, since, gone in self.leaves
+            for lo, hi, since, gone in self.stretches
         )
 
     def uncovered(self, behind: int = 0) -> list[tuple[int, int, int]]:

@@ -11,6 +11,7 @@ from msgspec import structs
 from msgspec.structs import asdict, replace
 
 from contextengine_server.context.atom import Atom
+from contextengine_server.context.extension import moved_spans
 from contextengine_server.context.fold import (
     EntryFacts,
     Extension,
@@ -35,7 +36,7 @@ from contextengine_server.session.receipt import (
     repeated,
 )
 from contextengine_server.session.rewind.checkpoints import with_checkpoints
-from contextengine_server.session.rewind.rewind import Rewind
+from contextengine_server.session.rewind.rewind import Rewind, moved_facts
 from contextengine_server.session.session import (
     ENTRY_OVERHEAD,
     SESSION_OVERHEAD,
@@ -257,8 +258,12 @@ class Appender(msgspec.Struct, frozen=True):
             head, state = edit(head, state)
             head = replace(head, state=encode_state(state))
         written = Written(plan.stored, head.revision, created=not expected)
+        shifts: list[tuple[int, int]] = []
         if rewind is not None:
-            facts_moved += _shifted(rewind.facts, facts_moved, change)
+            facts_moved += moved_facts(rewind.facts, facts_moved, change)
+            shifts += rewind.shifts
+        if change is not None:
+            shifts += change.shifts
         if address.left:
             await leave(self.store, address, head.updated_ms)
         await self.sessions.commit(
@@ -269,7 +274,7 @@ class Appender(msgspec.Struct, frozen=True):
                 retire_after=None if rewind is None else rewind.after,
                 retire_summaries=() if rewind is None else rewind.summaries,
                 facts=facts_moved,
-                shifts=change.shifts if change is not None else (),
+                shifts=shifts,
                 reply=(
                     StoredReply(request.id, request.digest, kept(written))
                     if request is not None
@@ -284,7 +289,7 @@ class Appender(msgspec.Struct, frozen=True):
         if change is not None:
             apply(session.view, change)
             if change.shifts:
-                session.live_summaries = change.moved(session.live_summaries)
+                session.live_summaries = moved_spans(session.live_summaries, change.shifts)
             size = session.size or SESSION_OVERHEAD
             for entry in entries:
                 size += 2 * len(entry.body) + ENTRY_OVERHEAD
@@ -382,19 +387,3 @@ def changed_facts(change: Extension, new: Iterable[Entry]) -> list[Facts]:
     """Facts of older rows that an extension changed."""
     older = change.facts.keys() - set(map(attrgetter("sequence"), new))
     return [Facts(*structs.astuple(change.facts[sequence])) for sequence in sorted(older)]
-
-
-def _shifted(
-    facts: Iterable[Facts], later: Iterable[Facts], change: Extension | None
-) -> list[Facts]:
-    """Facts that a rewind changed, but for those that what is appended changed again, moved by what
-    came late: facts are written behind shifts."""
-    again = {fact.sequence for fact in later}
-    moved = []
-    for fact in facts:
-        if fact.sequence not in again:
-            deltas = change.shifts if change is not None and fact.start is not None else ()
-            by = sum(delta for after, delta in deltas if fact.sequence > after)
-            start = None if fact.start is None else fact.start + by
-            moved.append(structs.replace(fact, start=start))
-    return moved

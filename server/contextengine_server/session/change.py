@@ -51,6 +51,7 @@ class PreparedChange(msgspec.Struct, frozen=True):
     retire_summaries: Sequence[str] = ()
     summaries: Sequence[SummaryRow] = ()
     facts: Sequence[Facts] = ()
+    shifts: Sequence[tuple[int, int]] = ()
     numbers: dict[str, int] | None = None
     parent: Parent | None = None
     """What the session stands on from now on."""
@@ -122,6 +123,7 @@ class Editor(msgspec.Struct, frozen=True):
                         retire_summaries=draft.retire_summaries,
                         summaries=draft.summaries,
                         facts=draft.facts,
+                        shifts=draft.shifts,
                         reply=reply,
                         bind_key=address.bind,
                         parent=draft.parent,

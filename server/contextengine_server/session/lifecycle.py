@@ -80,7 +80,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
                 state,
                 head,
                 retire_after=0,
-                retire_summaries=own_summaries(session, 0),
+                retire_summaries=sorted(own_summaries(session, 0)),
                 numbers={"retired": count},
                 debt=debt,
                 keeps_facts=True,
@@ -144,10 +144,11 @@ class Lifecycle(msgspec.Struct, frozen=True):
                 )
             return PreparedChange(
                 left.state(state, head.revision),
-                left.head(session, head),
+                left.head(head),
                 retire_after=after,
                 retire_summaries=left.summaries,
                 facts=left.facts,
+                shifts=left.shifts,
                 numbers={"retired": left.gone},
                 reload=True,
             )

@@ -121,8 +121,7 @@ async def _load(
         first = await _window_start(store, head, state.view.scattered, reach)
     if first is None:
         await _fold(view, await _all_rows(store, head, as_of), shaper)
-        if head.parent_session:
-            summaries = _at_their_steps(view, summaries, state)
+        summaries = _at_their_steps(view, summaries, state)
     else:
         rows = await store.messages(head.scope, first.sequence)
         assert first.step is not None
@@ -154,9 +153,9 @@ async def _load(
 def place_summaries(view: View, live: list[Summary], state: SessionState) -> None:
     """Brings the live summaries into a view."""
     view.summaries = top_level(live)
-    view.leaves = [summary.leaf for summary in live if summary.depth == 0]
+    view.stretches = [summary.stretch for summary in live]
     view.covered = [summary.reach for summary in live]
-    view.leaves += [(first, last, created, gone) for first, last, created, gone in state.undone]
+    view.stretches += [(first, last, created, gone) for first, last, created, gone in state.undone]
     commits = sorted({0, *(summary.created for summary in live)})
     view.evictions = history_of(
         (summary.before, summary.created, commits[bisect_left(commits, summary.created) - 1])
@@ -168,9 +167,10 @@ def _at_their_steps(view: View, live: list[Summary], state: SessionState) -> lis
     """The live summaries with the running sums of the steps that they cover, which are all in
     memory, and the view with them. What the row of an inherited one says is as of the session that
     stores it: a late result that came to the one that goes on moved nothing there."""
+    atoms = view.atoms
     placed = [
-        one.shifted(view.atoms[one.first_step].start - one.span_start)
-        if one.first_step < view.steps
+        replace(one, span_start=atoms[one.first_step].start, span_end=atoms[one.last_step].end)
+        if one.last_step < len(atoms)
         else one
         for one in live
     ]

@@ -9,13 +9,11 @@ import structlog
 from msgspec.structs import replace
 
 from contextengine_server.context.eviction import CommitSnapshot
-from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.message import Slot
 from contextengine_server.context.summary_text import SummaryFacts, is_id, render, verify
 from contextengine_server.context.view import Summary, View
-from contextengine_server.context.work import Work, batches
+from contextengine_server.context.work import Work
 from contextengine_server.errors import CorruptRow
-from contextengine_server.slices import let_go
 from contextengine_server.store.rows import Facts, SessionHead, SummaryRow
 from contextengine_server.telemetry.events import Events
 from contextengine_server.tokens import MESSAGE_TOKENS
@@ -126,27 +124,6 @@ class _Shown:
         if self._slot is None:
             self._slot = self._shaper.summary(self._row, rendered(self._row))
         return self._slot
-
-
-def refold(view: View, after: int, shaper: WireShaper) -> Work[tuple[View, list[Facts]]]:
-    """The view with nothing behind a sequence, folded again, and the facts of stored messages that
-    differ by it. The view given is whole."""
-    again = View(scope=view.scope, incarnation=view.incarnation, reset_mark=view.reset_mark)
-    again.summaries = [s for s in view.summaries if s.last_sequence <= after]
-    again.leaves = [leaf for leaf in view.leaves if leaf[1] <= after]
-    entries = yield from view.gathered()
-    for some in batches([entry for entry in entries if entry.sequence <= after]):
-        apply(again, extend(again, some, shaper))
-        yield
-    again.covered = [one for one in view.covered if one.last <= after]
-    before = yield from facts_by_sequence(view)
-    now = yield from facts_by_sequence(again)
-    other: list[Facts] = []
-    for known in batches(now.items()):
-        other += [facts for sequence, facts in known if before.get(sequence) != facts]
-        yield
-    let_go(before, now)
-    return again, other
 
 
 def facts_by_sequence(view: View) -> Work[dict[int, Facts]]:

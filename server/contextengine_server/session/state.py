@@ -199,8 +199,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     undo_mark: int = 0
     """The revision of the newest undo; 0: none."""
     undone: tuple[tuple[int, int, int, int], ...] = ()
-    """Summaries of depth 0 that were taken back after a late result had come for what they cover,
-    as in View.leaves: that result stays the note that it was stored as."""
+    """Summaries that were taken back after a late result had come for what they cover,
+    as in View.stretches: that result stays the note that it was stored as."""
     refused: tuple[str, ...] = ()
     """Inputs of compactions that would not have shrunk the view (law 12), newest last."""
     native_compactions: int = 0

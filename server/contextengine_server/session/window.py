@@ -142,7 +142,7 @@ async def _hold(store: Store, view: View, start: int, end: int, shaper: WireShap
         base=first.step,
         total=first.start,
         fold=FoldState(leading_open=False),
-        leaves=view.leaves,
+        stretches=view.stretches,
     )
     await in_slices(_fold_part(part, shown_in(part, rows, first.sequence), late, shaper))
     let_go(rows)

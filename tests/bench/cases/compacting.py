@@ -74,7 +74,7 @@ def run(bench: Bench) -> None:
 
 def _bare(view: View) -> View:
     """The view without summaries, to be compacted."""
-    return dataclasses.replace(view, summaries=[], leaves=[], evictions=EvictionHistory())
+    return dataclasses.replace(view, summaries=[], stretches=[], evictions=EvictionHistory())
 
 
 def _compacted(view: View) -> tuple[float, float, int]:

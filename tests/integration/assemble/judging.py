@@ -10,7 +10,13 @@ from contextengine_server.engines.base import ADDITION
 from contextengine_server.testing.engine.views import entry_of
 from contextengine_server.testing.oracle.assembly import broken
 from contextengine_server.testing.oracle.known import Known, SentList
-from contextengine_server.testing.oracle.pairs import Leaf, Shown, ViewRow, WholeList, listing
+from contextengine_server.testing.oracle.pairs import (
+    CoveredRange,
+    Shown,
+    ViewRow,
+    WholeList,
+    listing,
+)
 from contextengine_server.testing.oracle.summaries import Covering
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from contextengine_server.wire.slots import WireShaper
@@ -56,15 +62,14 @@ class Judge:
             ViewRow(row.sequence, row.message, row.created_revision) for row in exported.messages
         ]
         live = [summary for summary in exported.summaries if not summary.info.retired_revision]
-        leaves = [
-            Leaf(s.info.first_sequence, s.info.last_sequence, s.info.created_revision)
+        stretches = [
+            CoveredRange(s.info.first_sequence, s.info.last_sequence, s.info.created_revision)
             for s in live
-            if s.info.depth == 0
         ]
         below = {child for summary in live for child in summary.info.children}
         coverings = [_covering(summary) for summary in live if summary.info.id not in below]
         costs = {row.sequence: row.tokens for row in exported.messages}
-        return cls(rows, listing(rows, leaves), coverings, costs, tail)
+        return cls(rows, listing(rows, stretches), coverings, costs, tail)
 
     def broken(
         self,

@@ -10,7 +10,7 @@ import pytest
 
 from contextengine import types as t
 from contextengine_server.api.pipeline.contract import rpcs
-from contextengine_server.testing.oracle.pairs import Leaf, listing
+from contextengine_server.testing.oracle.pairs import CoveredRange, listing
 from tests.integration.assemble.asking import (
     ask,
     assign,
@@ -139,17 +139,16 @@ async def broken(
     a note, also when that summary was taken back since."""
     judge = Judge.of(await house.export(session, as_of_revision=reply.revision))
     ever = (await house.export(session, include_retired=True)).summaries
-    leaves = [
-        Leaf(
+    stretches = [
+        CoveredRange(
             s.info.first_sequence,
             s.info.last_sequence,
             s.info.created_revision,
             s.info.retired_revision,
         )
         for s in ever
-        if not s.info.depth
     ]
-    judge.listing = listing(judge.rows, leaves)
+    judge.listing = listing(judge.rows, stretches)
     return judge.verdict(reply)
 
 

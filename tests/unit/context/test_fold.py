@@ -16,7 +16,7 @@ from contextengine_server.context.view import View
 from contextengine_server.testing.engine.random_sessions import call, reasoning, result, text
 from contextengine_server.testing.engine.trial import trial_of
 from contextengine_server.testing.engine.views import SHAPER, empty, entries_of, items
-from contextengine_server.testing.oracle.pairs import Leaf, ViewRow
+from contextengine_server.testing.oracle.pairs import CoveredRange, ViewRow
 
 ROLES = {
     "s": pb.ROLE_SYSTEM,
@@ -58,8 +58,8 @@ def rows(script: str) -> list[ViewRow]:
     return made
 
 
-def view_of(script: str, *leaves: Leaf) -> View:
-    view = empty(leaves)
+def view_of(script: str, *stretches: CoveredRange) -> View:
+    view = empty(stretches)
     for entry in entries_of(rows(script)):
         apply(view, extend(view, [entry], SHAPER))
     return view
@@ -152,7 +152,7 @@ NOTES = [
 def test_what_is_shown_when_the_first_message_is_summarized(
     how: str, script: str, expected: str
 ) -> None:
-    view = view_of(script, Leaf(1, 1, created=5))
+    view = view_of(script, CoveredRange(1, 1, created=5))
     assert " | ".join(map(shown, view.atoms)) == expected
     firsts = [atom.first for atom in view.atoms]
     assert firsts == sorted(set(firsts))
@@ -170,7 +170,7 @@ def test_a_result_that_is_made_up_says_what_it_is() -> None:
 
 
 def test_a_note_is_labelled_data_of_the_users_role() -> None:
-    item = items(view_of("a+x u t-x", Leaf(1, 1, created=5)).atoms[2].slots)[0]
+    item = items(view_of("a+x u t-x", CoveredRange(1, 1, created=5)).atoms[2].slots)[0]
     assert (item.message.role, item.form, item.origin.sequence) == (pb.ROLE_USER, pb.FORM_NOTE, 3)
     label, opening, body, closing = item.message.parts[0].text.text.split("\n")
     assert label == "[Late result of tool call x (look), which is part of a summary above]"

@@ -121,7 +121,7 @@ def tens(steps: int, *summaries: Summary) -> View:
 
 def test_a_summary_says_what_it_covers_and_moves_with_what_is_before_it() -> None:
     one = leaf(2, 4, created=7)
-    assert (one.covered_tokens, one.leaf) == (30, (3, 5, 7, 0))
+    assert (one.covered_tokens, one.stretch) == (30, (3, 5, 7, 0))
     moved = one.shifted(-6)
     assert (moved.span_start, moved.span_end, moved.covered_tokens) == (14, 44, 30)
 
@@ -196,12 +196,12 @@ def test_a_summary_takes_the_place_of_what_it_covers() -> None:
     over = leaf(2, 6, id="over", depth=1, before=CommitSnapshot(view=99, total=100))
     view.place(over)
     assert [one.id for one in view.summaries] == ["s0", "over"]
-    assert view.leaves == []
+    assert view.stretches == [over.stretch]
     assert [one.view for one in view.evictions.front] == [99]
     later = leaf(8, 8, created=9)
     view.place(later)
     assert [one.id for one in view.summaries] == ["s0", "over", "s8"]
-    assert view.leaves == [(9, 9, 9, 0)]
+    assert view.stretches == [over.stretch, (9, 9, 9, 0)]
     before = leaf(7, 7, id="between")
     view.place(before)
     assert [one.id for one in view.summaries] == ["s0", "over", "between", "s8"]
@@ -209,7 +209,7 @@ def test_a_summary_takes_the_place_of_what_it_covers() -> None:
 
 def test_what_was_covered_when_a_message_came() -> None:
     view = tens(10)
-    view.leaves = [(3, 5, 7, 0), (8, 9, 4, 6)]
+    view.stretches = [(3, 5, 7, 0), (8, 9, 4, 6)]
     assert [view.had_covered(first, 8) for first in (2, 3, 5, 6)] == [False, True, True, False]
     assert [view.had_covered(4, created) for created in (6, 7, 8)] == [False, False, True]
     # Undone at 6: what came at 5 came while it was there.

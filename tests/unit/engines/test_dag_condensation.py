@@ -181,4 +181,4 @@ def test_folding_brings_back_nothing_that_was_evicted() -> None:
     place_summaries(again, [*leaves, *one.view.summaries], SessionState())
     assert [s.id for s in again.summaries] == [s.id for s in one.view.summaries]
     assert again.evictions == one.view.evictions
-    assert again.leaves == one.view.leaves
+    assert again.stretches == one.view.stretches

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextengine_server.context.extension import EntryFacts, Extension
-from contextengine_server.session.append import _shifted, changed_facts
+from contextengine_server.session.append import changed_facts
+from contextengine_server.session.rewind.rewind import moved_facts
 from contextengine_server.store.rows import Facts
 from contextengine_server.testing.engine.views import entries_of
 from tests.unit.context.test_fold import rows
@@ -13,19 +14,19 @@ REWOUND = [Facts(1, 0, 0, None), Facts(2, 1, 10, None), Facts(4, 2, 25, None), F
 
 def test_what_came_late_moves_what_begins_behind_it() -> None:
     change = Extension((), shifts=[(1, 3), (2, -1)])
-    assert _shifted(REWOUND, [], change) == [
+    assert moved_facts(REWOUND, [], change) == [
         Facts(1, 0, 0, None),
         Facts(2, 1, 13, None),
         Facts(4, 2, 27, None),
         Facts(5, 2, None, 1),
     ]
-    assert _shifted(REWOUND, [], None) == REWOUND
-    assert _shifted(REWOUND, [], Extension(())) == REWOUND
+    assert moved_facts(REWOUND, [], None) == REWOUND
+    assert moved_facts(REWOUND, [], Extension(())) == REWOUND
 
 
 def test_what_is_changed_again_is_left_to_that() -> None:
     later = [Facts(2, 9, 90, None)]
-    assert _shifted(REWOUND, later, Extension((), shifts=[(1, 3)])) == [
+    assert moved_facts(REWOUND, later, Extension((), shifts=[(1, 3)])) == [
         Facts(1, 0, 0, None),
         Facts(4, 2, 28, None),
         Facts(5, 2, None, 1),

@@ -12,7 +12,7 @@ from contextengine_server.context.message import Form, Slot
 from contextengine_server.testing.engine.random_sessions import RandomSession, sessions
 from contextengine_server.testing.engine.trial import trial_of
 from contextengine_server.testing.engine.views import SHAPER, all_slots, entries_of, folded, summary
-from contextengine_server.testing.oracle.pairs import Leaf
+from contextengine_server.testing.oracle.pairs import CoveredRange
 from contextengine_server.wire.slots import (
     frame,
     item_of,
@@ -40,8 +40,8 @@ def built(slot: Slot, body: pb.Message, origin: pb.Origin) -> pb.Item:
 def test_every_slot_of_a_session_is_as_the_generated_code_writes_it(
     session: RandomSession, covered: list[int]
 ) -> None:
-    leaves = [Leaf(first, first + 3, 2 * first + 9) for first in covered]
-    view = folded(entries_of(session.rows), leaves=leaves)
+    stretches = [CoveredRange(first, first + 3, 2 * first + 9) for first in covered]
+    view = folded(entries_of(session.rows), stretches=stretches)
     bodies = {row.sequence: row.message for row in session.rows}
     for slot in all_slots(view):
         item = item_of(slot.frame)

@@ -129,10 +129,10 @@ def _as_rewound(session: Session, left: Rewind) -> Work[Session]:
     view = left.view
     view.revision = head.revision
     ahead.place(
-        left.head(session, head),
+        left.head(head),
         left.state(session.state, head.revision + 1),
         view,
-        [summary for summary in session.live_summaries if summary.id not in left.summaries],
+        left.live,
         None,
         session.encoding,
         (yield from survey(view)),

@@ -20,7 +20,6 @@ from contextengine_server.context.fold import NeedsHistory, apply, extend
 from contextengine_server.context.message import Entry
 from contextengine_server.context.view import View
 from contextengine_server.context.work import Work, batches
-from contextengine_server.session.rows import facts_by_sequence
 from contextengine_server.session.session import Session
 from contextengine_server.session.state import SessionState, StoredCheckpoint, ViewFacts
 from contextengine_server.slices import in_slices
@@ -29,6 +28,7 @@ from contextengine_server.store.rows import Facts, MessageRow
 from contextengine_server.wire.entries import stored
 from contextengine_server.wire.slots import WireShaper
 
+from .refold import Refolded, compared
 from .rewind import Rewind, leaving
 
 _encode = msgspec.json.Encoder().encode
@@ -106,29 +106,28 @@ async def rewound_from_checkpoint(store: Store, session: Session, after: int) ->
     view = View(scope=session.scope, incarnation=head.incarnation)
     view.base, view.total, view.message_count = before.steps, point.total, point.count
     view.fold, view.reset_mark = before, session.view.reset_mark
-    view.leaves = [leaf for leaf in session.view.leaves if leaf[1] <= after]
-    kept = [row for row in rows if row.sequence <= after]
+    view.stretches = list(session.view.stretches)
     try:
-        facts = await in_slices(_folded(view, kept, session.encoding.shaper))
+        left = await in_slices(_refolded(view, rows, after, session.encoding.shaper))
     except NeedsHistory:
         return None
-    if facts is None:
-        return None
-    view.summaries = [one for one in session.view.summaries if one.last_sequence <= after]
-    view.covered = [one for one in session.view.covered if one.last <= after]
-    return leaving(session, after, view, facts, before)
+    return None if left is None else leaving(session, after, left, before)
 
 
-def _folded(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> Work[list[Facts] | None]:
-    """Folds rows onto a view; the facts that they do not have so. None where one is damaged: it
-    does not say what it called and answered."""
-    for some in batches(rows):
+def _refolded(
+    view: View, rows: Sequence[MessageRow], after: int, shaper: WireShaper
+) -> Work[Refolded | None]:
+    """Folds rows onto a view, but for those behind a sequence. None where one is damaged: it does
+    not say what it called and answered."""
+    kept = [row for row in rows if row.sequence <= after]
+    for some in batches(kept):
         entries = [stored(row) for row in some]
         if any(entry.damaged for entry in entries):
             return None
         apply(view, extend(view, entries, shaper))
         yield
-    now = yield from facts_by_sequence(view)
+    lost = {row.step for row in rows if row.sequence > after and row.step is not None}
+    lost = {step for step in lost if step < view.steps}
     place = attrgetter("sequence", "step", "start", "late_of")
-    known = {row.sequence: Facts(*place(row)) for row in rows}
-    return [facts for sequence, facts in now.items() if known.get(sequence) != facts]
+    known = {row.sequence: Facts(*place(row)) for row in kept}
+    return (yield from compared(view, known, lost))

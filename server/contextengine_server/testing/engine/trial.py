@@ -20,7 +20,7 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, Engine, NothingToDo
 from contextengine_server.testing.oracle.assembly import broken
 from contextengine_server.testing.oracle.known import Known, SentList
-from contextengine_server.testing.oracle.pairs import Leaf, ViewRow, WholeList, listing
+from contextengine_server.testing.oracle.pairs import CoveredRange, ViewRow, WholeList, listing
 from contextengine_server.testing.oracle.summaries import Covering
 from contextengine_server.wire.slots import WireShaper
 
@@ -37,7 +37,7 @@ class Trial:
     view: View
     rows: list[ViewRow]
     shaper: WireShaper = SHAPER
-    leaves: list[Leaf] = field(default_factory=list)
+    stretches: list[CoveredRange] = field(default_factory=list)
     coverings: list[Covering] = field(default_factory=list)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -46,7 +46,7 @@ class Trial:
         printer.text(f"(first, tokens) {steps}, summaries {made}, rows {self.rows}")
 
     def listing(self) -> WholeList:
-        return listing(self.rows, self.leaves)
+        return listing(self.rows, self.stretches)
 
     def add(self, rows: Sequence[ViewRow]) -> None:
         """The session goes on."""
@@ -81,7 +81,9 @@ class Trial:
         )
         self.view.place(made)
         self.coverings = [*(c for c in self.coverings if c.id not in replaces), covering]
-        self.leaves = [Leaf(first, last, created) for first, last, created, _ in self.view.leaves]
+        self.stretches = [
+            CoveredRange(first, last, created) for first, last, created, _ in self.view.stretches
+        ]
 
     def compaction(
         self,

@@ -18,7 +18,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
 from contextengine_server.store.rows import SummaryRow
-from contextengine_server.testing.oracle.pairs import Leaf, ViewRow
+from contextengine_server.testing.oracle.pairs import CoveredRange, ViewRow
 from contextengine_server.testing.oracle.summaries import Covering
 from contextengine_server.wire.message import read
 from contextengine_server.wire.slots import WireShaper, item_of
@@ -57,11 +57,11 @@ def entries_of(rows: Iterable[ViewRow]) -> list[Entry]:
     return [entry_of(row) for row in rows]
 
 
-def empty(leaves: Sequence[Leaf] = ()) -> View:
-    """A view of nothing, that knows these summaries of depth 0."""
+def empty(stretches: Sequence[CoveredRange] = ()) -> View:
+    """A view of nothing, that knows these summaries."""
     return View(
         SCOPE,
-        leaves=[(leaf.first_sequence, leaf.last_sequence, leaf.created, 0) for leaf in leaves],
+        stretches=[(one.first_sequence, one.last_sequence, one.created, 0) for one in stretches],
     )
 
 
@@ -85,10 +85,10 @@ def folded(
     shaper: WireShaper = SHAPER,
     *,
     batch: int = 0,
-    leaves: Sequence[Leaf] = (),
+    stretches: Sequence[CoveredRange] = (),
 ) -> View:
     """The view of these entries, folded in batches of so many; 0: all at once."""
-    view = empty(leaves)
+    view = empty(stretches)
     for at in range(0, len(entries), batch or max(len(entries), 1)):
         apply(view, extend(view, entries[at : at + (batch or len(entries))], shaper))
     return view

@@ -48,8 +48,8 @@ class ViewRow(msgspec.Struct, frozen=True):
         printer.text(repr(self))
 
 
-class Leaf(msgspec.Struct, frozen=True):
-    """A summary of depth 0: what it covers and since when."""
+class CoveredRange(msgspec.Struct, frozen=True):
+    """A summary: what it covers and since when."""
 
     first_sequence: int
     last_sequence: int
@@ -140,14 +140,14 @@ def outside(message: pb.Message) -> tuple[list[str], list[int]]:
     return calls, results
 
 
-def listing(rows: Sequence[ViewRow], leaves: Sequence[Leaf] = ()) -> WholeList:
+def listing(rows: Sequence[ViewRow], stretches: Sequence[CoveredRange] = ()) -> WholeList:
     """The view that these rows, in order, must have."""
-    return _Reader(rows, leaves).read()
+    return _Reader(rows, stretches).read()
 
 
 class _Reader:
-    def __init__(self, rows: Sequence[ViewRow], leaves: Sequence[Leaf]) -> None:
-        self.rows, self.leaves = rows, leaves
+    def __init__(self, rows: Sequence[ViewRow], stretches: Sequence[CoveredRange]) -> None:
+        self.rows, self.stretches = rows, stretches
         self.outside = [outside(row.message) for row in rows]
         self.calls: list[list[WaitingCall]] = [
             [WaitingCall(id, at) for id in ids] for at, (ids, _) in enumerate(self.outside)
@@ -268,9 +268,9 @@ class _Reader:
             call = self.late[at, part]
             group = self.home[call.row]
             if any(
-                leaf.first_sequence <= group.first <= leaf.last_sequence
-                and leaf.created < row.created < (leaf.retired or math.inf)
-                for leaf in self.leaves
+                one.first_sequence <= group.first <= one.last_sequence
+                and one.created < row.created < (one.retired or math.inf)
+                for one in self.stretches
             ):
                 notes.append(part)
                 continue
