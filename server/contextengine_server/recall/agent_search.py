@@ -294,7 +294,7 @@ async def _rank_messages(
     lanes, _ = await looked_up(archive, spans, terms, messages_in(spans))
     finds = [
         await ranked_messages(
-            archive, group.spans, lanes, query, group.state.messages, need, _BLOCK
+            archive, group.spans, terms, lanes, query, group.state.messages, need, _BLOCK
         )
         for group in groups
     ]

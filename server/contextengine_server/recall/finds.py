@@ -172,7 +172,9 @@ async def messages_by_words(
     """The best messages of one history for these terms, from one behind the first `skip` on."""
     wanted = _candidates(skip, query.limit, BLOCK)
     lanes, matches = await looked_up(archive, spans, terms, messages_in(spans), wanted)
-    return await ranked_messages(archive, spans, lanes, query, skip, query.limit, known=matches)
+    return await ranked_messages(
+        archive, spans, terms, lanes, query, skip, query.limit, known=matches
+    )
 
 
 def _candidates(skip: int, need: int, block: int) -> int:
@@ -182,6 +184,7 @@ def _candidates(skip: int, need: int, block: int) -> int:
 async def ranked_messages(
     archive: Archive,
     spans: Sequence[SearchSpan],
+    terms: Sequence[Term],
     lanes: Sequence[Sought],
     query: Query,
     skip: int,
@@ -198,7 +201,7 @@ async def ranked_messages(
         if matches is None:
             matches = await archive.store.index.find(spans, [one.lane for one in lanes], wanted)
         known = None
-        order, total = await _ordered(matches, spans, lanes, query, block)
+        order, total = await _ordered(matches, spans, terms, lanes, query, block)
         found = await _shown(archive, spans, order, skip, need)
         whole = len(matches) < wanted
         if whole or len(found) > need:
@@ -232,12 +235,13 @@ async def _shown(
 async def _ordered(
     matches: Sequence[Match],
     spans: Sequence[SearchSpan],
+    terms: Sequence[Term],
     lanes: Sequence[Sought],
     query: Query,
     block: int,
 ) -> tuple[list[Ranked], int]:
     """Matches in the order of their answer, and how many truly match."""
-    question, dates = asks(terms_of(query.text)), dates_in(query.text)
+    question, dates = asks(terms), dates_in(query.text)
     order: list[Ranked] = []
     seen: set[int] = set()
     total = 0
@@ -351,6 +355,8 @@ def _of_summary(one: SummaryAt, score: float, text: str, cut: tuple[bool, bool])
 async def hits_of(archive: Archive, taken: Sequence[Found], find: Finder) -> list[Hit]:
     """The hits with their snippets, and beside messages the turns before and behind them that are
     no hits."""
+    if not taken:
+        return []
     texts = [(one.text, one.cut) for one in taken]
     size = sum(len(one.text) for one in taken)
     snippets = await beside_loop(size, shown, texts, archive.redact, find)

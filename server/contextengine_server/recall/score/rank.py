@@ -67,25 +67,28 @@ def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[floa
     that could be, 0 to 1. What only resembles a term is left out."""
     if not matches:
         return []
-    average = sum(len(match.text) for match in matches) / len(matches) or 1
+    texts = [match.text for match in matches]
+    average = sum(map(len, texts)) / len(matches) or 1
     best: dict[str, float] = {}
     for one in lanes:
         best[one.term.text] = max(best.get(one.term.text, 0.0), one.worth * (_K1 + 1))
     whole = sum(best.values())
     looks = [_look(bit, one) for bit, one in enumerate(lanes)]
-    of_bits: dict[int, list[_Look]] = {}  # few: most texts match the same lanes as others do
+    of_bits: dict[int, list[list[_Look]]] = {}  # few: most texts match the same lanes as others do
     speakers = {one.term.text.lower() for one in lanes}
     scored = []
-    for match in matches:
-        folded, bits = match.text.lower(), match.lanes
-        if bits not in of_bits:
-            of_bits[bits] = [look for look in looks if look.bit & bits]
-        score = _score(folded, of_bits[bits], len(match.text) / average)
+    for match, text in zip(matches, texts, strict=True):
+        folded, bits = text.lower(), match.lanes
+        some = of_bits.get(bits)
+        if some is None:
+            some = of_bits[bits] = _looks_at(looks, bits)
+        score = _score(folded, some, _K1 * (1 - _B + _B * (len(text) / average)))
         name, colon, _ = folded[:_SPEAKER].partition(": ")
         if colon and not speakers.isdisjoint(name.split()):
             score *= 1 + _SPOKEN
         if score > 0:
-            scored.append((min(1.0, score / whole), match))
+            share = score / whole
+            scored.append((share if share < 1.0 else 1.0, match))
     scored.sort(key=_by_score)
     return scored
 
@@ -114,17 +117,29 @@ def _look(bit: int, one: Sought) -> _Look:
     return _Look(1 << bit, one.term.text, root, whole, 1, one.worth)
 
 
-def _score(folded: str, looks: Sequence[_Look], length: float) -> float:
-    values: dict[str, float] = {}
-    damped = _K1 * (1 - _B + _B * length)
-    for _, term, sought, whole, least, worth in looks:
-        times = folded.count(sought) if whole is None else len(whole.findall(folded))
-        if times < least:
-            times = least
-        value = worth * times * (_K1 + 1) / (times + damped)
-        if value > values.get(term, 0.0):
-            values[term] = value
-    return sum(values.values())
+def _looks_at(looks: Sequence[_Look], bits: int) -> list[list[_Look]]:
+    """Those of some lanes, those of each term together."""
+    terms: dict[str, list[_Look]] = {}
+    for look in looks:
+        if look.bit & bits:
+            terms.setdefault(look.term, []).append(look)
+    return list(terms.values())
+
+
+def _score(folded: str, terms: Sequence[Sequence[_Look]], damped: float) -> float:
+    """`damped`: what the length of the text takes from its repetitions."""
+    score = 0.0
+    for looks in terms:
+        best = 0.0
+        for _, _, sought, whole, least, worth in looks:
+            times = folded.count(sought) if whole is None else len(whole.findall(folded))
+            if times < least:
+                times = least
+            value = worth * times * (_K1 + 1) / (times + damped)
+            if value > best:
+                best = value
+        score += best
+    return score
 
 
 def _rarity(count: int, documents: int) -> float:

@@ -76,6 +76,7 @@ class SqliteIndex:
         self._folding: list[str] = []
         self._purge: _Purge | None = None
         self._purging = asyncio.Lock()
+        self._kept = lookups.Kept()
 
     async def progress(self, scope: Scope) -> Progress | None:
         """How far the index has come with a session."""
@@ -100,6 +101,7 @@ class SqliteIndex:
     async def renew(self, scope: Scope) -> None:
         """Gives up what is held of a session, and begins with it anew."""
         await self._write(lambda db: passages.renew(db, scope))
+        self._kept.clear()
         self.noted(scope)
 
     async def tidy(self) -> bool:
@@ -125,6 +127,7 @@ class SqliteIndex:
             return False
         self._unfolded += 1
         await self._write(lambda db: passages.erase(db, self.available))
+        self._kept.clear()
         return True
 
     async def purge(self) -> bool:
@@ -158,14 +161,18 @@ class SqliteIndex:
 
     async def look(self, spans: Sequence[SearchSpan], asking: Asking, limit: int) -> list[Match]:
         """What `find` answers for the lanes that come of `asking`."""
-        return await self._read(lookups.look, spans, asking, limit) if self.available else []
+        return (
+            await self._read(lookups.look, self._kept, spans, asking, limit)
+            if self.available
+            else []
+        )
 
     async def find(
         self, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
     ) -> list[Match]:
         """At most `limit` places, the heaviest first."""
         return (
-            await self._read(lookups.find, spans, lanes[:MAX_LANES], limit)
+            await self._read(lookups.find, self._kept, spans, lanes[:MAX_LANES], limit)
             if self.available and lanes
             else []
         )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import islice
@@ -32,7 +33,7 @@ from contextengine_server.store.search import (
 from contextengine_server.store.sql.columns import named
 
 from .expressions import grams, phrase
-from .passages import PART_BITS, number_of, passage_id
+from .passages import PART_BITS, Numbered, number_of, passage_id
 from .reads import snapshot
 
 _HELD = 4_000
@@ -41,11 +42,69 @@ where the database takes three times as long to find them again. More of them it
 itself, since it lets others run meanwhile."""
 
 
+_KEPT_CHARS = 8_000_000
+"""Characters of passages that are kept in memory, and what stands for what is beside a text."""
+_BESIDE_TEXT = 300
+
+Said = tuple[str, int, int | None, str, int]
+"""What a passage says, and the role, time, host id and first revision of its message."""
+
+
+class Kept:
+    """Messages' passages that were looked up of late. Who searches a session searches it again: to
+    read them another time is the dearest part of a look-up. They do not change: what is indexed
+    anew is so under another number, and who erases or renews says so here (`clear`).
+
+    Readers' threads use it side by side.
+    """
+
+    def __init__(self, most: int = _KEPT_CHARS) -> None:
+        self.size = 0
+        """Of what is kept, in characters, about."""
+        self._most, self._lock = most, threading.Lock()
+        self._of: dict[tuple[Scope, Numbered], dict[int, Said]] = {}
+        """By session as the index knows it; the one that was used last stands last."""
+        self._cleared = 0
+
+    def of(self, scope: Scope, number: Numbered) -> tuple[int, Mapping[int, Said]]:
+        """What is kept of a session by id, and what to give `add` with more of it."""
+        with self._lock:
+            known = self._of.pop((scope, number), None)
+            if known is not None:
+                self._of[scope, number] = known
+            return self._cleared, known or {}
+
+    def add(self, scope: Scope, number: Numbered, since: int, said: Mapping[int, Said]) -> None:
+        """Keeps what was read after `of` answered `since`, unless all was given up meanwhile. For
+        what has no room the session goes that was used longest ago."""
+        with self._lock:
+            if since != self._cleared:
+                return
+            known = self._of.setdefault((scope, number), {})
+            new = {id: one for id, one in said.items() if id not in known}
+            known.update(new)
+            self.size += _room(new)
+            while self.size > self._most:
+                self.size -= _room(self._of.pop(next(iter(self._of))))
+
+    def clear(self) -> None:
+        """Gives all up."""
+        with self._lock:
+            self._of.clear()
+            self.size = 0
+            self._cleared += 1
+
+
+def _room(said: Mapping[int, Said]) -> int:
+    return sum(len(text) + _BESIDE_TEXT for text, *_ in said.values())
+
+
 @dataclass(slots=True)
 class _Range:
     """Where one span is looked up."""
 
     span: SearchSpan
+    number: Numbered
     names: dict[str, Any]
     """The numbers of its passages."""
     held: dict[tuple[str, bool], list[int]] = field(default_factory=dict)
@@ -70,6 +129,12 @@ MESSAGES = f"""
     AND (:start_ms IS NULL OR time_ms >= :start_ms) AND (:end_ms IS NULL OR time_ms < :end_ms)
 """
 """The passages that stand for a message which is asked for, with what its row says."""
+SAID = f"""
+    SELECT json_group_array(json_array(id, text, role, time_ms, host_id, created_revision)) FROM
+    {_IDS} CROSS JOIN messages ON {_SCOPE} AND sequence = (id >> {PART_BITS} & {MAX_PLACE})
+"""
+"""These passages, with what their messages' rows say for good."""
+RETIRED = f"SELECT 1 FROM messages WHERE {_SCOPE} AND retired_revision > 0 LIMIT 1"
 TEXTS = f"SELECT json_group_array(json_array(id, text, 0, NULL, '')) FROM {_IDS}"
 NEWEST = f"SELECT id FROM search_documents WHERE id {_RANGE} ORDER BY id DESC"
 CONTAINING = (
@@ -79,7 +144,7 @@ CONTAINING = (
 
 
 def look(
-    db: sqlite3.Connection, spans: Sequence[SearchSpan], asking: Asking, limit: int
+    db: sqlite3.Connection, kept: Kept, spans: Sequence[SearchSpan], asking: Asking, limit: int
 ) -> list[Match]:
     with snapshot(db):
         ranges = _ranges(db, spans)
@@ -88,14 +153,18 @@ def look(
             while True:
                 lanes = asking.send(_counted(db, ranges, lanes))
         except StopIteration as asked:
-            return _found(db, ranges, asked.value[:MAX_LANES], limit)
+            return _found(db, kept, ranges, asked.value[:MAX_LANES], limit)
 
 
 def find(
-    db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
+    db: sqlite3.Connection,
+    kept: Kept,
+    spans: Sequence[SearchSpan],
+    lanes: Sequence[Lane],
+    limit: int,
 ) -> list[Match]:
     with snapshot(db):
-        return _found(db, _ranges(db, spans), lanes, limit)
+        return _found(db, kept, _ranges(db, spans), lanes, limit)
 
 
 def _counted(db: sqlite3.Connection, ranges: Sequence[_Range], lanes: Sequence[Lane]) -> list[int]:
@@ -127,11 +196,11 @@ def _of_lanes(
 
 
 def _found(
-    db: sqlite3.Connection, ranges: Sequence[_Range], lanes: Sequence[Lane], limit: int
+    db: sqlite3.Connection, kept: Kept, ranges: Sequence[_Range], lanes: Sequence[Lane], limit: int
 ) -> list[Match]:
     if not lanes or not limit:
         return []
-    ranked = [_ranked(db, one, lanes, limit) for one in ranges]
+    ranked = [_ranked(db, kept, one, lanes, limit) for one in ranges]
     best: dict[tuple[Scope, int], Match] = {}
     for _, _, match in ranked[0] if len(ranked) == 1 else merge(*ranked, key=_ORDER):
         best.setdefault((match.span.scope, match.place), match)
@@ -141,7 +210,7 @@ def _found(
 
 
 def _ranked(
-    db: sqlite3.Connection, one: _Range, lanes: Sequence[Lane], limit: int
+    db: sqlite3.Connection, kept: Kept, one: _Range, lanes: Sequence[Lane], limit: int
 ) -> Iterator[tuple[int, int, Match]]:
     """The passages that any lane matches, in order, behind what orders them."""
     whole = all(one.ids(lane) is not None for lane in lanes)
@@ -153,7 +222,7 @@ def _ranked(
             rows = _heaviest(db, one, lanes, many, behind)
         else:
             rows = order[behind : behind + many]
-        held = _read(db, one.span, [-id for _, id, _ in rows]) if rows else {}
+        held = _said(db, kept, one, [-id for _, id, _ in rows]) if rows else {}
         for weight, id, bits in rows:
             if -id in held:
                 match = _match(one.span, -id, held[-id], bits)
@@ -206,9 +275,10 @@ def scan(
 ) -> tuple[list[Match], int | None]:
     last = span.last if below is None else min(span.last, below - 1)
     with snapshot(db):
-        names = _range(db, span, last)
-        if names is None:
+        found = _range(db, span, last)
+        if found is None:
             return [], None
+        names = found.names
         if containing:
             names["match"] = grams(containing)
         rows = db.execute(CONTAINING if containing else NEWEST, names)
@@ -217,6 +287,39 @@ def scan(
         held = _read(db, span, list(places.values()))
     matches = [_match(span, id, held[id]) for id in places.values() if id in held]
     return matches, _place(seen[-1]) if len(seen) == limit else None
+
+
+def _said(
+    db: sqlite3.Connection, kept: Kept, one: _Range, ids: Sequence[int]
+) -> Mapping[int, Sequence[Any]]:
+    """As `_read`, of which nothing is read that is kept."""
+    span = one.span
+    if span.kind is not DocumentKind.MESSAGE:
+        return _read(db, span, ids)
+    # What was retired, and when, is the one thing of a message that changes.
+    if not span.retired and db.execute(RETIRED, named(span.scope)).fetchone():
+        return _read(db, span, ids)
+    since, known = kept.of(span.scope, one.number)
+    said = {id: known[id] for id in ids if id in known}
+    if unknown := [id for id in ids if id not in said]:
+        rows = db.execute(SAID, named(span.scope, ids=json.dumps(unknown))).fetchone()[0]
+        new = {id: (*row,) for id, *row in orjson.loads(rows)}
+        kept.add(span.scope, one.number, since, new)
+        said |= new
+    return {
+        id: row
+        for id, row in said.items()
+        if row[4] <= span.revision and _asked_for(span, row[1], row[2])
+    }
+
+
+def _asked_for(span: SearchSpan, role: int, time_ms: int | None) -> bool:
+    """What MESSAGES asks of a role and a time."""
+    if span.roles and role not in span.roles:
+        return False
+    if span.start_ms is not None and (time_ms is None or time_ms < span.start_ms):
+        return False
+    return span.end_ms is None or (time_ms is not None and time_ms < span.end_ms)
 
 
 def _read(db: sqlite3.Connection, span: SearchSpan, ids: Sequence[int]) -> dict[int, list[Any]]:
@@ -240,7 +343,7 @@ def _read(db: sqlite3.Connection, span: SearchSpan, ids: Sequence[int]) -> dict[
 
 
 def _match(span: SearchSpan, id: int, row: Sequence[Any], lanes: int = 0) -> Match:
-    text, role, time_ms, host_id = row
+    text, role, time_ms, host_id, *_ = row
     return Match(span, _place(id), id & (MAX_PARTS - 1), text, lanes, role, time_ms, host_id)
 
 
@@ -259,19 +362,17 @@ def _expression(lane: Lane) -> str:
 
 def _ranges(db: sqlite3.Connection, spans: Sequence[SearchSpan]) -> list[_Range]:
     """The spans that hold anything."""
-    found = ((span, _range(db, span)) for span in spans)
-    return [_Range(span, names) for span, names in found if names is not None]
+    return [found for span in spans if (found := _range(db, span)) is not None]
 
 
-def _range(
-    db: sqlite3.Connection, span: SearchSpan, last: int | None = None
-) -> dict[str, Any] | None:
+def _range(db: sqlite3.Connection, span: SearchSpan, last: int | None = None) -> _Range | None:
     """The numbers of the span's passages; None where there can be none."""
     last = min(span.last if last is None else last, MAX_PLACE)
-    number = number_of(db, span.scope) if span.first <= last else None
-    if number is None:
+    known = number_of(db, span.scope) if span.first <= last else None
+    if known is None:
         return None
-    return {
-        "low": passage_id(number, span.kind, max(0, span.first)),
-        "high": passage_id(number, span.kind, last, MAX_PARTS - 1),
+    names = {
+        "low": passage_id(known.number, span.kind, max(0, span.first)),
+        "high": passage_id(known.number, span.kind, last, MAX_PARTS - 1),
     }
+    return _Range(span, known, names)

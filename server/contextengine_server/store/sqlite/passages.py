@@ -19,6 +19,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -79,8 +80,8 @@ _LIFE = f"{_SCOPE} AND incarnation = :incarnation"
 HEAD = f"SELECT incarnation, revision FROM sessions WHERE {_SCOPE}"
 CURSOR = f"SELECT {_CURSOR} FROM search_cursors WHERE {_LIFE}"
 NUMBER = f"""
-    SELECT number FROM search_cursors WHERE {_SCOPE} AND incarnation = (SELECT incarnation FROM
-    sessions WHERE {_SCOPE})
+    SELECT number, incarnation FROM search_cursors WHERE {_SCOPE} AND incarnation = (SELECT
+    incarnation FROM sessions WHERE {_SCOPE})
 """
 PROGRESS = f"""
     SELECT incarnation, sessions.revision, (SELECT MIN(sequence) FROM messages WHERE {_SCOPE}),
@@ -234,10 +235,17 @@ def summaries(db: sqlite3.Connection, scope: Scope, skip: int) -> list[tuple[int
     ]
 
 
-def number_of(db: sqlite3.Connection, scope: Scope) -> int | None:
+class Numbered(NamedTuple):
+    """What the index calls a session. A number is given again once all that had it is erased."""
+
+    number: int
+    incarnation: str
+
+
+def number_of(db: sqlite3.Connection, scope: Scope) -> Numbered | None:
     """The session's number in the index."""
     found = db.execute(NUMBER, named(scope)).fetchone() if scope.complete else None
-    return None if found is None else found[0]
+    return None if found is None else Numbered(*found)
 
 
 def size(db: sqlite3.Connection, scope: Scope) -> int:
@@ -245,8 +253,9 @@ def size(db: sqlite3.Connection, scope: Scope) -> int:
     names = named(scope)
     with snapshot(db):
         taken = sum(int(db.execute(query, names).fetchone()[0]) for query in SQL.heads.sizes)
-        number = number_of(db, scope)
-        if number is not None:
+        known = number_of(db, scope)
+        if known is not None:
+            number = known.number
             span = {"low": passage_id(number), "high": passage_id(number + 1) - 1}
             taken += int(db.execute(SIZE, span).fetchone()[0])
     return taken
