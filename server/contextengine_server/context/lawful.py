@@ -158,9 +158,7 @@ def fitting(
         return Fitting(
             [] if newest < view.raw_from else [(newest, newest)], (), "law budget", over=True
         )
-    reached = max(
-        (_reached_before(view, room, before, saved_then) for before in commits), default=0
-    )
+    reached = _reached_before(view, room, commits, saved_then)
     ranges, summaries, taken = settled(view, room, room - needed, reached, saved)
     begin, stays = view.raw_from, sum(view.atom(step).tokens for step in view.must_stay())
     if begin < view.steps:
@@ -201,7 +199,7 @@ def evicted_by_now(view: View, room: int, saved_then: SavedThen = _nothing) -> i
     then = replace(snapshot_of(view, saved_then(newest)), masked=newest)
     if then.view <= room:
         return view.raw_from
-    return view.cut_from(_reached_before(view, room, then, saved_then), view.raw_from)
+    return view.cut_from(_reached_before(view, room, [then], saved_then), view.raw_from)
 
 
 def _scrap(view: View, begin: int, left: int, tail_steps: int) -> tuple[int, int]:
@@ -250,8 +248,35 @@ def _reigns(view: View, begin: int) -> Iterator[Reign]:
     return (reign for reign in reversed(view.fold.reigns) if reign.step >= begin)
 
 
-def _reached_before(view: View, room: int, then: CommitSnapshot, saved_then: SavedThen) -> int:
-    """The running sum before which raw history had been evicted when a summary was committed."""
+def _reached_before(
+    view: View, room: int, commits: Sequence[CommitSnapshot], saved_then: SavedThen
+) -> int:
+    """The running sum before which raw history had been evicted when one of these summaries was
+    committed; 0: there is none.
+
+    Where the same was saved of the same history, the one that reached furthest without it did so
+    with it: of the many commits of one compaction only that one is worked out.
+    """
+    furthest: dict[tuple[int, int], tuple[int, Mapping[int, int]]] = {}
+    for then in commits:
+        reached, saved = _reached_in_full(view, room, then), saved_then(then.masked)
+        known = furthest.get(alike := (then.total, id(saved)))
+        if known is None or known[0] < reached:
+            furthest[alike] = reached, saved
+    return max(
+        (
+            # What nothing is saved of comes to the same.
+            _reached_in_short(view, reached, total - reached, saved)
+            if saved is not NOTHING
+            else reached
+            for (total, _), (reached, saved) in furthest.items()
+        ),
+        default=0,
+    )
+
+
+def _reached_in_full(view: View, room: int, then: CommitSnapshot) -> int:
+    """The same for one commit, had each message been shown as it is."""
     leading = sum(view.atom(step).tokens for step in range(view.leading))
     settled = min(max(0, then.fixed - leading), settled_room(view, room))
     free = room - leading - settled
@@ -262,8 +287,7 @@ def _reached_before(view: View, room: int, then: CommitSnapshot, saved_then: Sav
     while reached != known:
         known = reached
         reached = then.total - free + sum(a.tokens for a in pinned if a.start < reached)
-    saved = saved_then(then.masked)
-    return _reached_in_short(view, reached, then.total - reached, saved) if saved else reached
+    return reached
 
 
 def _beside(view: View, then: CommitSnapshot, free: int) -> int:

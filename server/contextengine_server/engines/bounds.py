@@ -8,8 +8,11 @@ verbatim until they are answered (law 2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import cell as on_grid
@@ -19,7 +22,7 @@ from contextengine_server.context.message import MIN_CAP_CHARS, Slot
 from contextengine_server.context.view import View
 
 from .masks import REASON as STALE
-from .masks import Masks, masks_of, saved_in
+from .masks import Masks, masking_of, masks_of, newest_revision, saved_in
 
 MAX_CAP_CHARS = 100_000
 SHARE = 0.8
@@ -90,9 +93,7 @@ def bounds_of(view: View, cell: int, arrived: Mapping[int, Forms] = NO_FORMS) ->
     stays = set(view.must_stay())
     for step in sorted({*view.large, *arrived}) if arrived else view.large:
         atom = view.atom(step)
-        if step in stays or atom.pending or view.covering(step) is not None:
-            continue
-        forms = forms_of(atom, cell, arrived.get(step, NONE))
+        forms = _bounded(view, atom, step, cell, stays, arrived.get(step, NONE))
         if forms:
             bounds.forms[step] = forms
             bounds.saved[step] = saved_in(atom, forms)
@@ -100,6 +101,67 @@ def bounds_of(view: View, cell: int, arrived: Mapping[int, Forms] = NO_FORMS) ->
             if step in arrived:
                 bounds.grown += _grown(atom, forms)
     return bounds
+
+
+def _bounded(
+    view: View, atom: Atom, step: int, cell: int, stays: Container[int], arrived: Forms = NONE
+) -> dict[int, Slot]:
+    if step in stays or atom.pending or view.covering(step) is not None:
+        return {}
+    return forms_of(atom, cell, arrived)
+
+
+class SavedByStep(Mapping[int, int]):
+    """What `short_forms` of the same saves, worked out for the steps that are asked for: of a long
+    view those near a cut are, and plans look at it as it was after each of many commits."""
+
+    def __init__(self, view: View, cell: int, tail_steps: int, revision: int) -> None:
+        self._view, self._cell = view, cell
+        self._whole = partial(short_forms, view, cell, tail_steps, revision)
+        self._masking = masking_of(view, tail_steps, revision)
+        self._stays = frozenset(view.must_stay())
+        self._known: dict[int, int | None] = {}
+
+    def __getitem__(self, step: int) -> int:
+        saved: int | None = self.get(step)
+        if saved is None:
+            raise KeyError(step)
+        return saved
+
+    def get(self, step: int, default: Any = None) -> Any:
+        if step not in self._known:
+            self._known[step] = self._of(step)
+        saved = self._known[step]
+        return default if saved is None else saved
+
+    def _of(self, step: int) -> int | None:
+        large = self._view.large
+        at, forms, atom = bisect_left(large, step), NONE, self._view.atom(step)
+        if at < len(large) and large[at] == step:
+            forms = _bounded(self._view, atom, step, self._cell, self._stays)
+        forms = {**forms, **self._masking.of(step)}
+        return saved_in(atom, forms) if forms else None
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._whole().saved)
+
+    def __len__(self) -> int:
+        return len(self._whole().saved)
+
+    def values(self) -> ValuesView[int]:
+        return self._whole().saved.values()
+
+
+def saved_after(view: View, cell: int, tail_steps: int) -> Callable[[int], SavedByStep]:
+    """What `short_forms` saves after the commit of each revision. All of those behind the newest
+    message leave the same, and so one answer: compactions make many."""
+    newest = newest_revision(view)
+
+    @cache
+    def after(revision: int) -> SavedByStep:
+        return SavedByStep(view, cell, tail_steps, revision)
+
+    return lambda revision: after(min(revision, newest + 1))
 
 
 def short_forms(view: View, cell: int, tail_steps: int, revision: int | None = None) -> Bounds:

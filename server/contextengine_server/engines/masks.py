@@ -15,6 +15,7 @@ from sys import maxsize
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Slot
+from contextengine_server.context.observations import StaleMessage
 from contextengine_server.context.settled import SCRAP
 from contextengine_server.context.view import View
 
@@ -30,16 +31,28 @@ Masks = dict[int, dict[int, Slot]]
 def masks_of(view: View, tail_steps: int, revision: int | None = None) -> Masks:
     """The masks that the commit of a revision left, the newest summary's where none is named;
     `tail_steps`: the newest steps of that moment that stay as they are."""
+    return masking_of(view, tail_steps, revision).masks()
+
+
+def masking_of(view: View, tail_steps: int, revision: int | None = None) -> Masking:
+    """What says the same of single steps."""
     if revision is None:
         revision = max((summary.created for summary in view.summaries), default=0)
     if not revision or not view.observations.stale:
-        return {}
-    return _masks(view, revision, steps_before(view, revision) - tail_steps)
+        return Masking(view, 0, 0)
+    return Masking(view, revision, steps_before(view, revision) - tail_steps)
 
 
 def coming_masks(view: View, tail_steps: int) -> Masks:
     """The masks that a commit would leave now."""
-    return _masks(view, maxsize, view.steps - tail_steps)
+    return Masking(view, maxsize, view.steps - tail_steps).masks()
+
+
+def newest_revision(view: View) -> int:
+    """That of the newest message in memory: what a later one leaves it does not say."""
+    newest = _created(view.atoms[-1]) if view.atoms else 0
+    answers = view.observations.all
+    return max(newest, answers[-1].created) if answers else newest
 
 
 def saved_by(view: View, masks: Masks) -> dict[int, int]:
@@ -54,28 +67,51 @@ def saved_in(atom: Atom, slots: dict[int, Slot]) -> int:
     )
 
 
-def _masks(view: View, revision: int, before: int) -> Masks:
-    """The masks over what was stale before a revision, in steps before this one."""
-    first, reads, masks = max(view.raw_from, view.base), view.observations, Masks()
-    if before <= first:
+class Masking:
+    """The masks over what was stale before a revision, in steps before one."""
+
+    def __init__(self, view: View, revision: int, before: int) -> None:
+        self._view, self._revision, self._before = view, revision, before
+        self._first = max(view.raw_from, view.base)
+        self._stays = frozenset(view.must_stay()) if before > self._first else frozenset[int]()
+
+    def masks(self) -> Masks:
+        """All of them: work in proportion to all stale results."""
+        view, reads, masks = self._view, self._view.observations, Masks()
+        if self._before <= self._first:
+            return masks
+        begins = view.first_of(self._first) if view.by_sequence else 0
+        for sequence in reads.sequences[bisect_left(reads.sequences, begins or 0) :]:
+            message = reads.stale[sequence]
+            shown = self._mask(sequence, message)
+            if shown is not None:
+                masks.setdefault(message.step, {})[sequence] = shown
         return masks
-    begins = view.first_of(first) if view.by_sequence else 0
-    stays = set(view.must_stay())
-    for sequence in reads.sequences[bisect_left(reads.sequences, begins or 0) :]:
-        message = reads.stale[sequence]
-        step = message.step
-        if not first <= step < before or step in stays:
-            continue
-        replaced = message.at(revision)
+
+    def of(self, step: int) -> dict[int, Slot]:
+        """Those of one step, by sequence: work in proportion to its messages."""
+        stale, masks = self._view.observations.stale, dict[int, Slot]()
+        if not self._first <= step < self._before:
+            return masks
+        for slot in self._view.atom(step).slots:
+            message = stale.get(slot.sequence)
+            if message is not None and message.step == step:
+                shown = self._mask(slot.sequence, message)
+                if shown is not None:
+                    masks[slot.sequence] = shown
+        return masks
+
+    def _mask(self, sequence: int, message: StaleMessage) -> Slot | None:
+        if not self._first <= message.step < self._before or message.step in self._stays:
+            return None
+        replaced = message.at(self._revision)
         if not replaced:
-            continue
-        slot = view.atom(step).slot_of(sequence)
+            return None
+        slot = self._view.atom(message.step).slot_of(sequence)
         if slot is None or slot.tokens <= LEAST_SAVED:
-            continue
+            return None
         shown = message.shown(replaced)
-        if slot.tokens - shown.tokens > LEAST_SAVED:
-            masks.setdefault(step, {})[sequence] = shown
-    return masks
+        return shown if slot.tokens - shown.tokens > LEAST_SAVED else None
 
 
 def steps_before(view: View, revision: int) -> int:

@@ -4,7 +4,6 @@ of summaries that take more room than they may."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 import msgspec
 
@@ -18,7 +17,7 @@ from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from .condensation import next_fold
 from .options import DagOptions
 from .single import growth_of_one, keeps_one, room_of_one, taken_in
-from .sizes import Shares, limit_of, saved_of, saved_then, shares_of, used_of
+from .sizes import Savings, Shares, limit_of, shares_of
 
 SMALL_BITE = 0.05
 """A compaction that reached what it was asked for goes on to its low-water mark where that is
@@ -44,9 +43,10 @@ LEAST_QUOTED = 2_000
 def due(view: View, available: int, measured: int | None, options: DagOptions) -> bool:
     """True above the threshold, or where summaries take more than their room or something is left
     out that is worth a summary; and where there is something to take."""
-    used = max(used_of(view, available, options), measured or 0)
+    savings = Savings(view, available, options)
+    used = max(savings.used, measured or 0)
     wanted = (
-        used > limit_of(view, available, options) or _left_out(view, available, options).matters
+        used > limit_of(view, available, options) or _left_out(view, available, savings).matters
     )
     return wanted and least(view) + SCRAP < available and has_work(view, options)
 
@@ -67,7 +67,7 @@ class LeftOut(msgspec.Struct, frozen=True):
         return self.crowded or self.summaries or self.raw > SCRAP
 
 
-def _left_out(view: View, available: int, options: DagOptions) -> LeftOut:
+def _left_out(view: View, available: int, savings: Savings) -> LeftOut:
     """What has no room. Nothing where there are no summaries: whatever is evicted without them is
     above the threshold."""
     if not view.steps or not view.summaries:
@@ -75,8 +75,7 @@ def _left_out(view: View, available: int, options: DagOptions) -> LeftOut:
     crowded = view.fixed_tokens() - _leading(view) > settled_room(view, available)
     if not any(view.evictions.evicting(available)):
         return LeftOut(crowded)
-    saved = partial(saved_of, view, available, options)
-    shown = fitting(view, available, saved=saved(), saved_then=saved)
+    shown = fitting(view, available, saved=savings.now, saved_then=savings.then)
     hidden = {step for first, last in uncovered(view) for step in range(first, last + 1)} - {
         step for first, last in shown.ranges for step in range(first, last + 1)
     }
@@ -84,11 +83,11 @@ def _left_out(view: View, available: int, options: DagOptions) -> LeftOut:
     return LeftOut(crowded, len(shown.summaries) < len(view.summaries), raw)
 
 
-def _evicted(view: View, available: int, options: DagOptions) -> int:
+def _evicted(view: View, available: int, savings: Savings) -> int:
     """The tokens of the newest history that would stay evicted, were a summary committed now."""
     room = available - ADDITION_TOKENS - LEFT_OUT_TOKENS
     begin = max(view.raw_from, view.base)
-    cut = evicted_by_now(view, room, partial(saved_of, view, available, options))
+    cut = evicted_by_now(view, room, lambda _: savings.now)  # of the newest commit alone
     stays = sum(view.atom(step).tokens for step in view.must_stay() if begin <= step < cut)
     return view.span(begin, cut - 1) - stays
 
@@ -121,13 +120,14 @@ def next_step(
     """
     if not view.steps:
         return NothingToDo("nothing to compact")
-    used = max(used_of(view, goal.available, options), goal.measured or 0)
-    left_out = _left_out(view, goal.available, options)
+    savings = Savings(view, goal.available, options)
+    used = max(savings.used, goal.measured or 0)
+    left_out = _left_out(view, goal.available, savings)
     below = not goal.force and used <= limit_of(view, goal.available, options)
     if below and not left_out.matters and not goal.reached:
         return NothingToDo("below threshold")
-    shares = shares_of(view, goal, options)
-    gone = max(left_out.raw, _evicted(view, goal.available, options))
+    shares = shares_of(view, goal, options, savings)
+    gone = max(left_out.raw, _evicted(view, goal.available, savings))
     idle = not (left_out.matters or gone) and shares.take < SMALL_BITE * goal.available
     if goal.reached and idle:
         return NothingToDo("already under target")
@@ -141,7 +141,7 @@ def next_step(
     leaf = None
     if take:
         hidden = left_out.summaries
-        leaf = _leaf(view, shares, take, goal, options, one=one, hidden=hidden)
+        leaf = _leaf(view, shares, take, goal, options, savings.coming, one=one, hidden=hidden)
     coming = 0
     if leaf is not None:
         coming = leaf.target_tokens - sum(s.tokens for s in view.summaries if s.id in leaf.replaces)
@@ -159,18 +159,18 @@ def _leaf(
     take: int,
     goal: CompactionGoal,
     options: DagOptions,
+    saved: Mapping[int, int],
     *,
     one: bool,
     hidden: bool,
 ) -> CompactionStep | None:
     """The next summary of so many tokens of messages, in parts of one size where one of them all
-    would be too large; where there is `one` summary, this one made anew with them. `hidden`: what
-    there is has no room as it is."""
+    would be too large; where there is `one` summary, this one made anew with them. `saved`: what
+    masks will save, by step. `hidden`: what there is has no room as it is."""
     most = options.leaf_chunk_tokens
     if goal.capacity is not None:
         most = max(1, min(most, goal.capacity))  # a model may have no room at all
     source = -(-take // -(-take // most))
-    saved = saved_then(view, options)
     floor = 0 if one and hidden else goal.floor
     chunk = _chunk(view, shares.tail, floor, source, max(most, goal.floor + 1), saved)
     if chunk is None:

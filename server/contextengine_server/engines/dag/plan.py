@@ -3,15 +3,13 @@ summaries, never the newest step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from contextengine_server.context.budget import cell
 from contextengine_server.context.lawful import fitting, plan_of
 from contextengine_server.context.layout import reshaped
 from contextengine_server.context.plan import Plan
 from contextengine_server.context.view import View
 
-from ..bounds import short_forms
+from ..bounds import saved_after, short_forms
 
 
 def plan(view: View, budget: int, reserved: int, tail_steps: int) -> Plan:
@@ -19,9 +17,7 @@ def plan(view: View, budget: int, reserved: int, tail_steps: int) -> Plan:
     encoding."""
     bounds = short_forms(view, cell(budget), tail_steps)
 
-    def then(revision: int) -> Mapping[int, int]:
-        return short_forms(view, cell(budget), tail_steps, revision).saved
-
+    then = saved_after(view, cell(budget), tail_steps)
     shown = fitting(view, budget - reserved, tail_steps, bounds.saved, then)
     made = plan_of(view, shown.ranges, shown.summaries, rule=shown.rule, over=shown.over)
     segments = reshaped(made.segments, bounds.forms, bounds.reasons)

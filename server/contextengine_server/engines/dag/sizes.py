@@ -10,18 +10,21 @@ tool calls as small summaries and much of its newest history as it was.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import msgspec
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import cell
+from contextengine_server.context.lawful import SavedThen
 from contextengine_server.context.message import Entry
 from contextengine_server.context.settled import USER_SHARE, settled_room
 from contextengine_server.context.view import View
 
-from ..bounds import bounds_of, short_forms
+from ..bounds import bounds_of, saved_after, with_masks
 from ..contract import CompactionGoal
-from ..masks import coming_masks, masks_of, saved_by
+from ..masks import REASON as STALE
+from ..masks import Masks, coming_masks, masks_of, newest_revision, saved_by
 from .options import DagOptions
 
 NEXT_STEP = 2.5
@@ -81,22 +84,56 @@ class Shares(msgspec.Struct, frozen=True):
         return min(self.worth, self.settled_room / max(1, self.covered + self.take))
 
 
-def used_of(view: View, available: int, options: DagOptions) -> int:
-    """The view's tokens, messages in other forms counted as they are shown."""
-    return view.view_tokens() - sum(saved_of(view, available, options).values())
+class Savings:
+    """What other forms of messages save of a view at a budget, by step. Each is worked out once, by
+    going through all of the view: so one of these serves all that is asked of the view at a
+    time."""
+
+    def __init__(self, view: View, available: int, options: DagOptions) -> None:
+        self._view, self._tail = view, options.fresh_tail_turns
+        self._cell = cell(available)
+
+    @cached_property
+    def now(self) -> dict[int, int]:
+        """As it is shown."""
+        bounds = bounds_of(self._view, self._cell)
+        return with_masks(bounds, self._view, self._masks, STALE).saved
+
+    @cached_property
+    def coming(self) -> dict[int, int]:
+        """What masks will save once a summary is committed."""
+        return saved_by(self._view, self._coming)
+
+    @cached_property
+    def masked(self) -> int:
+        """What masks save as it is shown, all steps together."""
+        return sum(saved_by(self._view, self._masks).values())
+
+    @cached_property
+    def _coming(self) -> Masks:
+        return coming_masks(self._view, self._tail)
+
+    @cached_property
+    def _masks(self) -> Masks:
+        newest = max((summary.created for summary in self._view.summaries), default=0)
+        if newest > newest_revision(self._view):
+            return self._coming  # nothing came since that would make another difference
+        return masks_of(self._view, self._tail, newest)
+
+    @cached_property
+    def used(self) -> int:
+        """The view's tokens, messages in other forms counted as they are shown."""
+        return self._view.view_tokens() - sum(self.now.values())
+
+    @property
+    def then(self) -> SavedThen:
+        """The same as `now` after the commit of a revision."""
+        return saved_after(self._view, self._cell, self._tail)
 
 
-def saved_of(
-    view: View, available: int, options: DagOptions, revision: int | None = None
-) -> dict[int, int]:
-    """What other forms of messages save at a budget, by step; after the commit of a revision where
-    one is named."""
-    return short_forms(view, cell(available), options.fresh_tail_turns, revision).saved
-
-
-def saved_then(view: View, options: DagOptions) -> dict[int, int]:
-    """What masks will save once a summary is committed, by step."""
-    return saved_by(view, coming_masks(view, options.fresh_tail_turns))
+def saved_of(view: View, available: int, options: DagOptions) -> dict[int, int]:
+    """What other forms of messages save at a budget, by step."""
+    return Savings(view, available, options).now
 
 
 def limit_of(view: View, available: int, options: DagOptions) -> int:
@@ -140,8 +177,12 @@ def _growth(view: View, available: int) -> float:
     return (view.total - view.atom(first).start - less) / steps
 
 
-def shares_of(view: View, goal: CompactionGoal, options: DagOptions) -> Shares:
-    """How a view's tokens lie, and what a compaction makes of them."""
+def shares_of(
+    view: View, goal: CompactionGoal, options: DagOptions, savings: Savings | None = None
+) -> Shares:
+    """How a view's tokens lie, and what a compaction makes of them. `savings`: what is known of the
+    view at the goal's budget."""
+    savings = savings or Savings(view, goal.available, options)
     kept, available = set(view.must_stay()), goal.available
     rest = max(0, available - sum(view.atom(step).tokens for step in kept))
     tail = _tail(view, int(rest * TAIL_SHARE), options)
@@ -154,7 +195,7 @@ def shares_of(view: View, goal: CompactionGoal, options: DagOptions) -> Shares:
     )
     since = view.summaries[-1].span_end if view.summaries else 0
     tail_tokens = view.span(tail, view.steps - 1) - _within(view, kept, tail, view.steps - 1)
-    masked = sum(saved_then(view, options).values())
+    masked = sum(savings.coming.values())
     most = view.total - since - _within(view, kept, begin, view.steps - 1) - masked - tail_tokens
     worth, told = _worth(view)
     covered = sum(summary.covered_tokens for summary in view.summaries)
@@ -167,8 +208,8 @@ def shares_of(view: View, goal: CompactionGoal, options: DagOptions) -> Shares:
     take, over = max(0, most), 0
     if not goal.force:
         # What the harness measured beyond what is counted here stays, whatever is summarized.
-        used = max(used_of(view, available, options), goal.measured or 0)
-        used -= masked - sum(saved_by(view, masks_of(view, options.fresh_tail_turns)).values())
+        used = max(savings.used, goal.measured or 0)
+        used -= masked - savings.masked
         over = used - low_water(view, available, options)
         take = min(take, _take(over, min(worth, _written(view)), room, covered))
     return Shares(made + gaps, covered, room, tail, take, worth, max(0, over))

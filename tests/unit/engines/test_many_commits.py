@@ -1,0 +1,102 @@
+"""What `dag` looks at of a long view, pass for pass of a compaction that takes many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from contextengine_server.context.budget import ReferenceTokens
+from contextengine_server.context.lawful import fitting
+from contextengine_server.context.observations import StaleMessage
+from contextengine_server.context.view import View
+from contextengine_server.engines.bounds import saved_after, short_forms
+from contextengine_server.engines.contract import CompactionGoal, CompactionStep
+from contextengine_server.engines.dag import DagEngine, DagOptions
+
+from .test_masks import BUDGET, TAIL, Session
+
+SMALL, CHUNK = ReferenceTokens(6_000), 2_000
+
+
+def read_over(times: int) -> Session:
+    """Some files, read over and over: nearly every answer is stale."""
+    made = Session()
+    made.say("a few words " * 60)
+    for number in range(times):
+        made.read("abcdefg"[number % 7], words=60)
+    return made
+
+
+def grown() -> Iterator[Session]:
+    """A session that goes on between its compactions, as it is before and after each."""
+    one = read_over(30)
+    for first in range(0, 24, 4):
+        yield one
+        one.compact(first, first + 1 if first % 8 else first + 3)
+        yield one
+        one.read("a", words=80)
+        one.read("b", "c", words=80)
+    one.read("large", words=20_000)
+    yield one
+    one.say("and now?")
+    yield one
+
+
+def test_what_is_saved_of_a_step_alone_is_what_is_saved_of_it_among_all() -> None:
+    for one in grown():
+        view = one.view
+        after = saved_after(view, BUDGET, TAIL)
+        for revision in (0, 1, 3_000, *(s.created for s in view.summaries), 100_000_000):
+            whole = short_forms(view, BUDGET, TAIL, revision).saved
+            found = {step: after(revision).get(step) for step in range(view.base, view.steps)}
+            assert {step: saved for step, saved in found.items() if saved is not None} == whole
+            assert dict(after(revision)) == whole
+            assert sum(after(revision).values()) == sum(whole.values())
+
+
+def test_what_fits_is_the_same_however_it_is_worked_out() -> None:
+    for one in grown():
+        view = one.view
+
+        def each(revision: int, *, view: View) -> dict[int, int]:
+            return short_forms(view, BUDGET, TAIL, revision).saved
+
+        now = short_forms(view, BUDGET, TAIL).saved
+        for room in range(500, 30_000, 250):
+            found = [
+                fitting(view, room, TAIL, now, then)
+                for then in (partial(each, view=view), saved_after(view, BUDGET, TAIL))
+            ]
+            assert [(list(f.ranges), list(f.summaries), f.rule, f.over) for f in found[:1]] == [
+                (list(f.ranges), list(f.summaries), f.rule, f.over) for f in found[1:]
+            ]
+
+
+def looks(times: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many stale answers each pass of a compaction looks at."""
+    counted, at = [0], StaleMessage.at
+
+    def look(message: StaleMessage, revision: int) -> object:
+        counted[-1] += 1
+        return at(message, revision)
+
+    one, engine = read_over(times), DagEngine(DagOptions(leaf_chunk_tokens=CHUNK))
+    goal = CompactionGoal(SMALL, force=True, floor=60)
+    with monkeypatch.context() as patch:
+        patch.setattr(StaleMessage, "at", look)
+        while isinstance(step := engine.compaction(one.view, goal), CompactionStep):
+            one.compact(step.first, step.last)
+            counted.append(0)
+    return counted
+
+
+def test_a_pass_looks_at_no_more_for_the_passes_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    short, long = looks(400, monkeypatch), looks(1_600, monkeypatch)
+    assert len(long) > 3 * len(short) > 9
+    # Each pass goes through what no summary covers yet, and through it as often as the first does.
+    assert max(long) <= 1.2 * long[0]
+    assert long[len(long) // 2] <= 0.75 * long[0]
+    # So four times the session takes four times as much a pass, of four times as many passes.
+    assert sum(long) <= 5 * 4 * sum(short)
