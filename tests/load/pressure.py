@@ -1,7 +1,7 @@
 """`make pressure`: what is left of a server at ten times the load that fits, and of a quiet tenant
 beside a noisy one.
 
-python tests/load/pressure.py [--seconds S] [--rounds N] [--only overload,neighbours]
+python tests/load/pressure.py [--seconds S] [--rounds N] [--only overload,neighbours,shares]
 
 Callers come back when they are told to, as the shipped clients do. Beside what a second brings
 stands what a second of the server's own processor time does: callers and whatever else the machine
@@ -42,6 +42,9 @@ KEPT, TWICE = 0.8, 2.0
 """Of the peak, at ten times the load; of a quiet tenant's p99, beside a noisy one."""
 NOISE = (("step", 160), ("batch", 16))
 """What the noisy tenant sends, and its callers at once."""
+SHARED = (("step", 16), ("batch", 8))
+"""What the noisy tenant sends at a rate, and the callers whose answers say what the server does of
+it: a tenant's share beside one other is half of that."""
 REPLY = bytes(1_000)
 """What a bare handler answers: about as much as a step."""
 PACE_MS = 20
@@ -57,6 +60,8 @@ class Heard:
     lasted: float = 0.0
     cpu: float = 0.0
     """Seconds of the server's processor time."""
+    sent: int = 0
+    """Tries, refused ones included."""
 
     @property
     def rate(self) -> float:
@@ -79,6 +84,7 @@ class Heard:
         self.failed += other.failed
         self.lasted += other.lasted
         self.cpu += other.cpu
+        self.sent += other.sent
 
 
 def cpu(server: Process) -> float:
@@ -87,8 +93,16 @@ def cpu(server: Process) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def start(server: Process, token: str, kind: str, callers: int, pace: int, seconds: float) -> Popen:
-    given = [server.address, token, kind, callers, pace, seconds]
+def start(
+    server: Process,
+    token: str,
+    kind: str,
+    callers: int,
+    pace: int,
+    seconds: float,
+    rate: float = 0.0,
+) -> Popen:
+    given = [server.address, token, kind, callers, pace, seconds, rate]
     command = [sys.executable, "-m", "tests.load.callers", *map(str, given)]
     if token != QUIET:  # whose one caller measures, and shares the processors with these
         command.insert(0, "nice")
@@ -99,7 +113,8 @@ def heard(process: Popen, server: Process) -> Heard:
     before = cpu(server)
     out, _ = process.communicate(timeout=300)
     said = json.loads(out)
-    return Heard(said["good"], Counter(said["failed"]), said["lasted"], cpu(server) - before)
+    failed, taken = Counter(said["failed"]), cpu(server) - before
+    return Heard(said["good"], failed, said["lasted"], taken, said["sent"])
 
 
 def called(server: Process, kind: str, callers: int, seconds: float) -> Heard:
@@ -152,25 +167,53 @@ def neighbours(
 ) -> bool:
     """A quiet tenant's calls alone, and beside a noisy one's. Of a bare handler this says what the
     transport and the machine do to a caller beside so many others."""
+    title = f"{server.name}: beside {callers} callers of {kind}"
+    return _beside(server, kind, callers, 0.0, title, seconds, rounds, console)
+
+
+def shares(server: Process, seconds: float, rounds: int, console: Console) -> bool:
+    """A quiet tenant's calls alone, and beside a tenant that sends ten times its share, whatever
+    becomes of it: no call waits for another, and none that is refused comes back."""
+    held = True
+    # All are measured before any is exceeded: what was sent by then is still worked on afterwards.
+    found = [
+        (kind, callers, called(server, kind, callers, 2 * seconds).rate / 2)
+        for kind, callers in SHARED
+    ]
+    for kind, callers, share in found:
+        if not share:
+            raise SystemExit(f"no {kind} was answered in {2 * seconds} s: say --seconds")
+        title = f"{server.name}: beside {TIMES} times a share of {share:,.1f} a second ({kind})"
+        held &= _beside(
+            server, kind, TIMES * callers, TIMES * share, title, seconds, rounds, console
+        )
+    return held
+
+
+def _beside(
+    server: Process,
+    kind: str,
+    callers: int,
+    rate: float,
+    title: str,
+    seconds: float,
+    rounds: int,
+    console: Console,
+) -> bool:
     alone, beside, noise = Heard(), Heard(), Heard()
     for _ in range(rounds):
         alone.add(heard(start(server, QUIET, "step", 1, PACE_MS, seconds), server))
-        noisy = start(server, NOISY, kind, callers, 0, seconds + 1.5)
+        noisy = start(server, NOISY, kind, callers, 0, seconds + 1.5, rate)
         quiet = start(server, QUIET, "step", 1, PACE_MS, seconds)
         beside.add(heard(quiet, server))
         noise.add(heard(noisy, server))
     table = Table(
-        "quiet",
-        "calls",
-        "p50 ms",
-        "p99 ms",
-        "of alone",
-        "sent back",
-        title=f"{server.name}: beside {callers} callers of {kind}",
+        "quiet", "sent/s", "calls", "p50 ms", "p99 ms", "of alone", "sent back", title=title
     )
     for name, one in (("alone", alone), ("beside", beside)):
         table.add_row(
             name,
+            f"{one.sent / one.lasted:,.0f}",
             f"{len(one.good):,}",
             f"{one.p(50):.1f}",
             f"{one.p(99):.1f}",
@@ -179,6 +222,7 @@ def neighbours(
         )
     table.add_row(
         "noisy",
+        f"{noise.sent / noise.lasted:,.0f}",
         f"{len(noise.good):,}",
         f"{noise.p(50):.1f}",
         f"{noise.p(99):.1f}",
@@ -203,7 +247,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make pressure", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3, help="how long a turn counts")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each load")
-    parser.add_argument("--only", default="overload,neighbours")
+    parser.add_argument("--only", default="overload,neighbours,shares")
     given = parser.parse_args()
     wanted, console = given.only.split(","), Console(width=140)
     tokens = [
@@ -222,6 +266,8 @@ def main() -> int:
             if "neighbours" in wanted:
                 for kind, callers in NOISE:
                     held &= neighbours(server, kind, callers, given.seconds, given.rounds, console)
+            if "shares" in wanted:
+                held &= shares(server, given.seconds, given.rounds, console)
         if "neighbours" in wanted:
             for rpc in ("Assemble", "IngestBatch"):
                 (Path(directory) / rpc).write_bytes(REPLY)
