@@ -20,8 +20,10 @@ from contextengine_proxy.dialects.anthropic import DIALECT as ANTHROPIC
 from contextengine_proxy.dialects.chat import DIALECT as CHAT
 from contextengine_proxy.dialects.dialect import Entry
 from contextengine_proxy.document import Document, Unreadable
+from contextengine_proxy.reading import Reader
 from contextengine_proxy.sse import Events
 from contextengine_proxy.windows import Windows
+from tests.hosts.upstream import Json
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=9)
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
@@ -128,6 +130,45 @@ def test_a_body_changes_where_it_is_changed_alone() -> None:
 def test_what_is_no_request_is_unreadable(body: bytes) -> None:
     with pytest.raises(Unreadable):
         Document(body, "messages")
+
+
+@pytest.mark.parametrize("gap", [",", ", ", " ,\n  "])
+@pytest.mark.parametrize("led", [0, 2])
+def test_a_conversation_that_goes_on_is_read_as_one_that_is_read_for_the_first_time(
+    gap: str, led: int
+) -> None:
+    def body(talk: list[Json], gap: str = gap) -> bytes:
+        instructions = [{"role": "system", "content": f"Be {at}."} for at in range(led)]
+        rows = gap.join(json.dumps(one) for one in instructions + talk)
+        return f'{{"model": "m", "messages": [{rows}], "n": 1}}'.encode()
+
+    whole: list[Json] = []
+    for turn in range(4):
+        call = {"id": f"c{turn}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        whole += [
+            {"role": "user", "content": f"Question {turn} \u00e9 }}{{"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": "found"},
+            {"role": "assistant", "content": f"Answer {turn}"},
+        ]
+    edited = [*whole[:6], {"role": "user", "content": "Another"}, *whole[7:]]
+    asked = [whole[:3], whole[:9], whole, edited, whole[:5], edited[:8], whole[:1], whole]
+    bodies = [body(talk) for talk in asked]
+    bodies += [body(whole, gap=" , "), body([*whole, *edited]), body([whole[0], whole[0]])]
+    reader, dialect = Reader(), dialect_of("/v1/chat/completions")
+    assert dialect is not None
+    for one in bodies:
+        again, first = reader.read(dialect, one, "talk"), Reader().read(dialect, one, "talk")
+        assert again.ids == first.ids
+        assert again.messages == first.messages
+        assert again.leading == first.leading == led
+        assert again.document.originals == first.document.originals
+        assert again.document.changed(again.document.originals, {"n": 2}) == (
+            first.document.changed(first.document.originals, {"n": 2})
+        )
+    for broken in (body(whole)[:-20], body(whole).replace(b"}], ", b"} {}], "), b"{}"):
+        with pytest.raises(Unreadable):
+            reader.read(dialect, broken, "talk")
 
 
 def test_anthropics_list_begins_with_the_user_and_alternates_around_what_is_ours() -> None:

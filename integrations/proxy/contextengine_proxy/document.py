@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from contextengine.formats.node import Span
@@ -13,30 +13,49 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
 
+Instructs = Callable[[Mapping[str, Any]], bool]
+Known = Callable[[str], Sequence[str]]
+
+
+def _never(_: Mapping[str, Any]) -> bool:
+    return False
+
+
+def _nothing(_: str) -> Sequence[str]:
+    return ()
+
+
 class Unreadable(ValueError):
     """A body that is no JSON object with a list of messages. It goes upstream as it is, whose
     answer says what is wrong with it."""
 
 
 class Document:
-    """A JSON object and where its members stand. It is read once: a conversation is long."""
+    """A JSON object and where its members stand. It is read once: a conversation is long. Of its
+    messages none is read that was read before."""
 
-    def __init__(self, body: bytes, listed: str) -> None:
-        """`listed`: the member that holds the messages. Raises Unreadable."""
+    def __init__(
+        self, body: bytes, listed: str, instructs: Instructs = _never, known: Known = _nothing
+    ) -> None:
+        """`listed`: the member that holds the messages. `instructs`: whether a message that leads
+        them is an instruction. `known`: the JSON of the messages of a conversation, by that of its
+        first one, which is no instruction; empty: none is known. Raises Unreadable."""
         self.body = body
         self.listed = listed
+        self._instructs, self._known = instructs, known
         self.value: dict[str, Any] = {}
         """The members but for the list."""
-        self.messages: list[Any] = []
+        self.instructions: list[Any] = []
+        """The messages that lead the list and are instructions."""
         self.originals: list[str] = []
-        """The JSON of each message as the client wrote it."""
+        """The JSON of each message as the client wrote it, those among them."""
         self._members: dict[str, Span] = {}
         try:
             self._text = body.decode()
             self._read()
         except (ValueError, IndexError, RecursionError) as error:
             raise Unreadable(str(error)) from None
-        if listed not in self._members or not all(isinstance(one, dict) for one in self.messages):
+        if listed not in self._members:
             raise Unreadable(f"{listed} is no list of objects")
 
     def raw(self, *names: str) -> str:
@@ -88,14 +107,41 @@ class Document:
     def _listed(self, start: int) -> int:
         """Reads the list; where it ends."""
         text = self._text
-        self.messages, self.originals = [], []
+        self.instructions, self.originals = [], []
+        leads = True
         at = self._past("[", start)
         while text[at] != "]":
+            if text[at] != "{":
+                raise ValueError(f"an object is needed at {at}")
             value, end = _DECODER.raw_decode(text, at)
-            self.messages.append(value)
-            self.originals.append(text[at:end])
+            original = text[at:end]
+            if leads and self._instructs(value):
+                self.instructions.append(value)
+            elif leads:
+                leads = False
+                if before := self._known(original):
+                    at = self._alike(before, at)
+                    continue
+            self.originals.append(original)
             at = self._next("]", end)
         return at + 1
+
+    def _alike(self, before: Sequence[str], start: int) -> int:
+        """Takes the messages from there on that are those of before; where what follows begins. An
+        object says itself where it ends, so that its text need not be read."""
+        text, at, gap = self._text, start, ","
+        for original in before:
+            if not text.startswith(original, at):
+                break
+            self.originals.append(original)
+            end = at + len(original)
+            at = end + len(gap)
+            if not (text.startswith(gap, end) and text.startswith("{", at)):
+                at = self._next("]", end)
+                if text[at] == "]":
+                    break
+                gap = text[end:at]
+        return at
 
     def _past(self, sign: str, at: int) -> int:
         """Where what follows the sign begins."""

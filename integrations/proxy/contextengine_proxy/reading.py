@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,29 +50,28 @@ class Reader:
 
     def read(self, dialect: Dialect, body: bytes, named: str) -> Request:
         """The conversation of a request. Raises Unreadable, FormatError."""
-        document = Document(body, dialect.listed)
-        leading = dialect.leading(document.messages)
+
+        def known(first: str) -> Sequence[str]:
+            found = self._last.get((dialect.path, named, first))
+            return found.originals if found is not None else ()
+
+        document = Document(body, dialect.listed, dialect.instructs, known)
+        leading = len(document.instructions)
         originals = document.originals[leading:]
         # What begins alike may be alike for longer; what is not is read anew.
         key = (dialect.path, named, originals[0] if originals else "")
-        before = self._last.pop(key, Read([], []))
-        same = _same(before.originals, originals)
-        messages: list[Message] = []
-        taken = 0
-        for message in before.messages:
-            length = elements_of(message)
-            # The last one may go on with what follows it.
-            if taken + length >= same:
-                break
-            messages.append(message)
-            taken += length
-        new = dialect.read(originals[taken:])
-        name_by_content(new, messages[-1].id if messages else "")
+        before = self._last.pop(key, Read([], [], [], []))
+        # The last one may go on with what follows it.
+        stay = bisect_left(before.ends, _same(before.originals, originals))
+        messages, ids, ends = before.messages[:stay], before.ids[:stay], before.ends[:stay]
+        new = dialect.read(originals[ends[-1] if ends else 0 :])
+        ids += name_by_content(new, ids[-1] if ids else "")
         messages += new
-        self._last[key] = Read(originals, messages)
+        for message in new:
+            ends.append((ends[-1] if ends else 0) + elements_of(message))
+        self._last[key] = Read(originals, messages, ids, ends)
         if len(self._last) > MOST_READ:
             self._last.popitem(last=False)
-        ids = [message.id for message in messages]
         return Request(dialect, document, leading, messages, ids)
 
 
@@ -81,6 +81,9 @@ class Read:
 
     originals: list[str]
     messages: list[Message]
+    ids: list[str]
+    ends: list[int]
+    """How many originals each message and those before it were made of."""
 
 
 def elements_of(message: Message) -> int:

@@ -36,8 +36,8 @@ class Anthropic(Dialect):
     def read(self, originals: Sequence[Source]) -> list[Message]:
         return from_anthropic(originals)
 
-    def leading(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        return 0
+    def instructs(self, message: Mapping[str, Any]) -> bool:
+        return False  # they stand in `system`
 
     def write(self, message: Message) -> list[Json]:
         written: list[Json] = to_anthropic([message])["messages"]

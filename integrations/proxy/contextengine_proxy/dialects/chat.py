@@ -26,17 +26,11 @@ class Chat(Dialect):
     def read(self, originals: Sequence[Source]) -> list[Message]:
         return from_openai(originals)
 
-    def leading(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        for at, message in enumerate(messages):
-            if message.get("role") not in ("system", "developer"):
-                return at
-        return len(messages)
-
     def write(self, message: Message) -> list[Json]:
         return to_openai([message])
 
     def instructed(self, document: Document, text: str, leading: list[str]) -> dict[str, object]:
-        first = document.messages[0].get("role") if leading else "system"
+        first = document.instructions[0].get("role") if leading else "system"
         leading.append(json.dumps({"role": first, "content": text}))
         return {}
 

@@ -70,9 +70,9 @@ class Dialect(ABC):
     def read(self, originals: Sequence[Source]) -> list[Message]:
         """The messages, each with its original in `native`."""
 
-    @abstractmethod
-    def leading(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        """How many of a request's messages are instructions before the conversation."""
+    def instructs(self, message: Mapping[str, Any]) -> bool:
+        """Whether a message that leads the list is an instruction, and none of the conversation."""
+        return message.get("role") in ("system", "developer")
 
     @abstractmethod
     def write(self, message: Message) -> list[Json]:

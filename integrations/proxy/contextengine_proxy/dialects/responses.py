@@ -31,12 +31,6 @@ class Responses(Dialect):
     def read(self, originals: Sequence[Source]) -> list[Message]:
         return from_responses(originals)
 
-    def leading(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        for at, item in enumerate(messages):
-            if item.get("role") not in ("system", "developer"):
-                return at
-        return len(messages)
-
     def write(self, message: Message) -> list[Json]:
         return to_responses([message])
 
