@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import httpx2
 
 from contextengine_proxy.application import Proxy, Settings
 from contextengine_proxy.windows import Windows
@@ -89,3 +93,32 @@ async def proxied(
     proxy = Proxy(Settings(**set_up))
     async with serving(proxy.application) as base:
         yield proxy, base
+
+
+@asynccontextmanager
+async def apart(
+    there: str, address: str, state: Path, *more: str
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """A proxy of its own process, as its user starts it, and its base URL. there: the provider;
+    address: of the service; more: of its command line."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    base = f"http://127.0.0.1:{port}"
+    words = ["--port", str(port), "--address", address, "--openai", there, "--state", str(state)]
+    command = [sys.executable, "-m", "contextengine_proxy.command", *words, *more]
+    proxy = await asyncio.create_subprocess_exec(*command)
+
+    async def up() -> bool:
+        with suppress(httpx2.TransportError):
+            async with httpx2.AsyncClient() as client:
+                return (await client.get(f"{base}/healthz")).status_code == 200
+        return False
+
+    try:
+        await soon(up)
+        yield proxy, base
+    finally:
+        with suppress(ProcessLookupError):
+            proxy.kill()
+        await proxy.wait()

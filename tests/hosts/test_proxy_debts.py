@@ -4,10 +4,8 @@ though the client never asks again."""
 from __future__ import annotations
 
 import asyncio
-import socket
-import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from contextengine_proxy.debts import Debt, Debts
 from contextengine_proxy.ledger import Ledger, Taken, folder_of
 from tests.hosts.gate import Gate, Way, gate
 from tests.hosts.sdk_hosts import Agent, AnthropicAgent, ChatAgent, ResponsesAgent
-from tests.hosts.stage import Stage, proxied, soon, staged
+from tests.hosts.stage import Stage, apart, proxied, soon, staged
 from tests.integration.harness import ref
 
 EACH = pytest.mark.parametrize("kind", [ChatAgent, ResponsesAgent, AnthropicAgent])
@@ -206,38 +204,12 @@ async def test_a_client_that_leaves_with_the_last_event(path: str, tmp_path: Pat
         stage.upstream.lingers.set()
 
 
-@asynccontextmanager
-async def process(stage: Stage, way: Gate, state: Path) -> AsyncIterator[tuple[Any, str]]:
-    """A proxy of its own process, as its user starts it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    base = f"http://127.0.0.1:{port}"
-    words = ["--port", str(port), "--address", way.address, "--openai", stage.there]
-    command = [sys.executable, "-m", "contextengine_proxy.command", *words, "--state", str(state)]
-    proxy = await asyncio.create_subprocess_exec(*command)
-
-    async def up() -> bool:
-        with suppress(httpx2.TransportError):
-            async with httpx2.AsyncClient() as client:
-                return (await client.get(f"{base}/healthz")).status_code == 200
-        return False
-
-    try:
-        await soon(up)
-        yield proxy, base
-    finally:
-        with suppress(ProcessLookupError):
-            proxy.kill()
-        await proxy.wait()
-
-
 async def test_a_proxy_that_is_killed_while_the_service_is_away_stores_what_it_owes_later(
     tmp_path: Path,
 ) -> None:
     state = tmp_path / "state"
     async with staged(tmp_path, window=60_000) as stage, gate(stage.home.app.address) as way:
-        async with process(stage, way, state) as (proxy, base):
+        async with apart(stage.there, way.address, state) as (proxy, base):
             agent = ChatAgent(base, stream=True, session="talk")
             await agent.say("Alpha")
             await stage.settled("talk", name(agent.read()))
@@ -251,7 +223,7 @@ async def test_a_proxy_that_is_killed_while_the_service_is_away_stores_what_it_o
         (file,) = files_in(state)
         assert file.stat().st_mode & 0o077 == 0, "for its user alone"
         way.turn(Way.OPEN)
-        async with process(stage, way, state):
+        async with apart(stage.there, way.address, state):
             await stage.settled("talk", told)
             await soon(lambda: _paid(files_in(state), 0))
 
