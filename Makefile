@@ -185,11 +185,16 @@ test-ai-sdk: setup ai-sdk $(AI_SDK_7) ## Drive version 6 of the AI SDK of Vercel
 test-recorded: setup $(CODEX) $(CLAUDE_CODE) ## Hold the real Codex and Claude Code (0.8 GB), whose plugins record, to the table of scenarios
 	$(BIN)/python -m pytest -q -s tests/hosts/test_table.py -k 'codex or claude-code'
 
-# Turns of each conversation that an agent holds with the service behind it; `make test` plays ten.
+# Turns of each conversation that the SDKs of Python and Node hold through the proxy; `make test` plays ten.
 HOST_TURNS ?= 200
+LONG_TALKS := tests/hosts/test_proxy.py tests/hosts/test_node_sdks.py
+# Those that are programs of their own are held to their tests where they were installed: by test-openclaw, test-hermes,
+# test-codex and test-recorded.
+INSTALLED = $(if $(wildcard $(OPENCLAW)),CONTEXTENGINE_OPENCLAW=$(abspath tests/hosts/openclaw)) $(if $(wildcard $(HERMES)/bin/python),CONTEXTENGINE_HERMES=$(abspath $(HERMES)/bin/python))
 
-test-hosts: setup $(FRAMEWORKS_READY) $(if $(shell command -v npm),$(NODE_HOSTS)) ## Hold long conversations behind the proxy and each framework, and print what a call costs more
-	CONTEXTENGINE_HOST_TURNS=$(HOST_TURNS) $(FRAMEWORKS)/bin/python -m pytest -q -s tests/hosts
+test-hosts: setup $(FRAMEWORKS_READY) $(if $(shell command -v npm),$(NODE_HOSTS) openclaw) ## Hold all hosts that are installed to their tests, long conversations to the proxy, and print what a call costs more
+	CONTEXTENGINE_HOST_TURNS=$(HOST_TURNS) $(FRAMEWORKS)/bin/python -m pytest -q -s $(LONG_TALKS)
+	$(INSTALLED) $(FRAMEWORKS)/bin/python -m pytest -q -n auto --dist worksteal tests/hosts $(addprefix --ignore=,$(LONG_TALKS))
 	$(BIN)/python -m tests.hosts.latency
 
 test-frameworks: $(FRAMEWORKS_READY) ## Hold every framework, installed into tests/hosts, to one table of scenarios
