@@ -82,7 +82,11 @@ class Stage:
 
     async def agrees(self, host: Host) -> None:
         """Waits until the service holds what the host has, in its order and nothing else."""
-        wanted = joined(await host.transcript())
+        await self.holds(host, await host.transcript())
+
+    async def holds(self, host: Host, texts: list[str]) -> None:
+        """Waits until the service holds these texts, in their order and nothing else."""
+        wanted = joined(texts)
 
         async def same() -> bool:
             return await self.view(host, host.ref) == wanted

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.frameworks.brain import BRIEFLY, FAILS, NOTHING, calling
+from tests.hosts.frameworks.brain import BRIEFLY, FAILS, NOTHING, calling, searching
 from tests.hosts.frameworks.host import Host
 from tests.hosts.gate import Way
 from tests.hosts.table import WHERE, found, joined, played, question, questions_in
@@ -23,6 +23,13 @@ PROBED_S = 2.0
 """By then a client has seen that the service is there again."""
 EACH = pytest.mark.parametrize("name", WHERE)
 pytestmark = pytest.mark.timeout(180 + 10 * TURNS)
+
+
+def decided_by_the_host(name: str) -> None:
+    """Skips a host whose model sees what the service says: nobody else compacts."""
+    host = found(name)
+    if host is not None and host.assembles:
+        pytest.skip(f"{name} leaves it to the service what its model sees")
 
 
 async def failed(host: Host, words: str) -> None:
@@ -232,6 +239,53 @@ async def test_a_request_that_is_too_long_is_made_again_with_less(
         assert brain.seen[-1][-1] == "Question 5? ECHO"
         told = await host.transcript()
     assert questions_in(told) == [f"Question {at}" for at in range(6)]
+
+
+@EACH
+async def test_what_the_host_summarized_away_by_itself_is_kept_and_found(
+    name: str, tmp_path: Path
+) -> None:
+    decided_by_the_host(name)
+    async with played(name, tmp_path) as (stage, host):
+        for turn in range(6):
+            await host.say(question(turn))
+        await stage.agrees(host)
+        told = await host.transcript()
+        await host.compact()
+        await host.say("Question 6? DELTA")
+        after = await host.transcript()
+        assert len(joined(after)) < len(joined(told))
+        # Not a file that it read: such ones Claude Code reads again.
+        lost = "Answer 1: well"
+        assert not any(lost in text for text in after)
+        # What was said is all there: a summary takes the place of nothing that is stored.
+        await stage.holds(host, [*told, *after[-2:]])
+        await host.say(f"Question 7? {searching('Answer 1')}")
+        assert any(lost in text for text in stage.brain.seen[-1]), "the model has it again"
+
+
+@EACH
+async def test_a_host_that_compacts_what_is_too_long_loses_nothing(
+    name: str, tmp_path: Path
+) -> None:
+    decided_by_the_host(name)
+    async with played(name, tmp_path) as (stage, host):
+        # As many that the words by which a host asks for a summary are few beside them.
+        for turn in range(12):
+            await host.say(question(turn))
+        await stage.agrees(host)
+        told = await host.transcript()
+        stage.brain.most = 0.8 * len(joined(told))
+        if host.tries_again:
+            await host.say("Question 12? DELTA")
+        else:
+            await failed(host, "Question 12? DELTA")
+            told = [*told, "Question 12? DELTA"]
+            await host.say("Question 12? DELTA")
+        after = await host.transcript()
+        assert len(joined(after)) < stage.brain.most
+        assert after[-2] == "Question 12? DELTA"
+        await stage.holds(host, [*told, *after[-2:]])
 
 
 @EACH

@@ -31,6 +31,8 @@ class Answer:
     thought: str = ""
     tool: str = TOOL
     """Which tool is called."""
+    namespace: str = ""
+    """Where the tool stands, in Responses: Codex keeps those of a server together."""
 
 
 @dataclass
@@ -194,6 +196,7 @@ class _Responses:
                     "name": answer.tool,
                     "arguments": json.dumps(given),
                     "status": "completed",
+                    **({"namespace": answer.namespace} if answer.namespace else {}),
                 }
             )
         return {

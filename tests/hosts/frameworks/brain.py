@@ -40,6 +40,11 @@ def calling(*wanted: str) -> str:
     return f"[look up {', '.join(wanted)}]"
 
 
+def searching(wanted: str) -> str:
+    """Words of the user upon which the model searches for what it no longer sees."""
+    return f"[search for {wanted}]"
+
+
 def found(of: str) -> str:
     """What the tool says."""
     return f"found {of}: " + "word " * 150
@@ -66,6 +71,9 @@ class Brain:
         if wanted:
             calls = [{"of": one} for one in wanted[1].split(", ")]
             return Answer(calls=calls, thought="Hm.")
+        wanted = re.search(r"\[search for (.*?)\]", last) if asked else None
+        if wanted:
+            return Answer(calls=[{"query": wanted[1]}])
         little = any(BRIEFLY in text for text in texts[-4:])
         return Answer(f"Answer {len(self.seen)}: " + "well " * (3 if little else 400))
 
@@ -90,4 +98,6 @@ def texts_of(row: Any) -> list[str]:
     pieces = content if isinstance(content, list) else []
     # A result of Anthropic's is a piece of what the user says.
     said = [piece.get("text") or piece.get("content") for piece in pieces]
-    return [text for text in said if isinstance(text, str) and text]
+    # And one of an MCP server has pieces of its own.
+    flat = [one for text in said for one in (text if isinstance(text, list) else [{"text": text}])]
+    return [one["text"] for one in flat if isinstance(one.get("text"), str) and one["text"]]

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from contextengine.types import SessionRef
+from tests.hosts.upstream import Answer
 
 from .brain import Brain
 from .recorded import RecordedHost
 
 INSTALLED = Path(__file__).parents[1] / "claude-code" / "node_modules"
 TURN_S = 60.0
+SEARCH = "mcp__plugin_contextengine_contextengine__ctx_search"
+OWN = ("<system-reminder>", "<command-name>", "<local-command-")
+"""How texts begin that Claude Code adds to what is said."""
 
 
 class TurnFailed(Exception):
@@ -25,6 +29,7 @@ class ClaudeCodeHost(RecordedHost):
     """One conversation of `claude`, a process through its turns."""
 
     name, title = "claude-code", "Claude Code"
+    summarizing = "CRITICAL: Respond with TEXT ONLY."
 
     def __init__(self, address: str, brain: Brain) -> None:
         super().__init__(address, brain)
@@ -36,7 +41,7 @@ class ClaudeCodeHost(RecordedHost):
 
     async def _open(self, *more: str) -> None:
         words = ["-p", "--input-format", "stream-json", "--output-format", "stream-json"]
-        allowed = ["--allowedTools", "Read", "mcp__plugin_contextengine_contextengine__ctx_search"]
+        allowed = ["--allowedTools", "Read", SEARCH]
         self._process = await self.begin(*words, "--verbose", *more, *allowed)
 
     async def stop(self) -> None:
@@ -68,6 +73,10 @@ class ClaudeCodeHost(RecordedHost):
                     return
         raise TurnFailed("Claude Code ended")
 
+    async def compact(self) -> None:
+        await self.say("/compact")
+        self._ends.pop()
+
     async def undo(self) -> None:
         self._ends.pop()
         await self.stop()
@@ -80,8 +89,11 @@ class ClaudeCodeHost(RecordedHost):
     def call(self, of: str) -> tuple[str, Any]:
         return "Read", {"file_path": str(self.work / of)}
 
+    def search(self, wanted: str) -> Answer:
+        return Answer(calls=[{"query": wanted}], tool=SEARCH)
+
     def own(self, text: str) -> bool:
-        return text.startswith("<system-reminder>")
+        return text.startswith(OWN)
 
     @property
     def ref(self) -> SessionRef:

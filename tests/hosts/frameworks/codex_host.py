@@ -10,6 +10,7 @@ from typing import Any
 from contextengine.types import SessionRef
 from contextengine_mcp.hooks import NOTE
 from tests.codex.app_server import QUIET, AppServer, binary
+from tests.hosts.upstream import Answer
 
 from .brain import Brain
 from .recorded import RecordedHost
@@ -44,6 +45,8 @@ class CodexHost(RecordedHost):
     """One thread, and forks of it."""
 
     name, title = "codex", "Codex"
+    tries_again = False
+    summarizing = "You are performing a CONTEXT CHECKPOINT COMPACTION."
 
     def __init__(self, address: str, brain: Brain) -> None:
         super().__init__(address, brain)
@@ -83,6 +86,9 @@ class CodexHost(RecordedHost):
         ended = await self._server.turn(self.session, given)
         self._turns.append(ended["turn"]["id"])
 
+    async def compact(self) -> None:
+        await self._server.compact(self.session)
+
     async def undo(self) -> None:
         await self._server.call(
             "thread/revert", threadId=self.session, beforeTurnId=self._turns.pop()
@@ -96,6 +102,10 @@ class CodexHost(RecordedHost):
 
     def call(self, of: str) -> tuple[str, Any]:
         return "exec_command", {"cmd": f"cat {shlex.quote(of)}"}
+
+    def search(self, wanted: str) -> Answer:
+        where = {"tool": "ctx_search", "namespace": "mcp__contextengine"}
+        return Answer(calls=[{"query": wanted}], **where)
 
     def own(self, text: str) -> bool:
         return text == NOTE or text.startswith(OWN)

@@ -37,6 +37,9 @@ class Host(ABC):
     """Whether the conversation is the framework's own, and not the service's."""
     assembles: ClassVar[bool] = True
     """Whether the service decides what the model sees. Else it records, and the model asks."""
+    tries_again: ClassVar[bool] = True
+    """Whether a turn whose request is too long is answered all the same. Else it fails, and the
+    next one is."""
 
     def __init__(self, address: str, brain: Brain) -> None:
         """address: of the service."""
@@ -83,6 +86,10 @@ class Host(ABC):
     def own(self, text: str) -> bool:
         """Whether the host says this for itself: it is no part of what was said."""
         return False
+
+    async def compact(self) -> None:
+        """Has the host compact the conversation by itself, as its user asks for it."""
+        raise NotImplementedError
 
     async def undo(self) -> None:
         """Takes the last turn back."""

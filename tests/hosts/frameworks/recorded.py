@@ -31,6 +31,8 @@ class RecordedHost(Host):
     forgets_failed = False
     title: ClassVar[str]
     """Its part of docs/hosts.md."""
+    summarizing: ClassVar[str]
+    """How the words begin by which the host asks for a summary of the conversation."""
 
     def __init__(self, address: str, brain: Brain) -> None:
         super().__init__(address, brain)
@@ -101,6 +103,10 @@ class RecordedHost(Host):
     def call(self, of: str) -> tuple[str, Json]:
         """The tool by which the model looks up a file, and its arguments."""
 
+    @abstractmethod
+    def search(self, wanted: str) -> Answer:
+        """The call by which the model searches the conversation."""
+
     async def transcript(self) -> list[str]:
         return self._told
 
@@ -114,7 +120,11 @@ class RecordedHost(Host):
         except ModelFailed as error:
             told = {"message": str(error), "type": "invalid_request_error", "code": error.code}
             return JSONResponse({"type": "error", "error": told}, 400)
+        if texts[-1].startswith(self.summarizing):
+            return answer
         self._told = [*texts, answer.words] if answer.words else texts
+        if answer.calls and "query" in answer.calls[0]:
+            return self.search(answer.calls[0]["query"])
         for call in answer.calls:
             of = call["of"]
             if of != NOTHING:
