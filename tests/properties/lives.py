@@ -124,13 +124,17 @@ class Player:
         for number, event in enumerate(life):
             if number in self.forgets:
                 self.forget()
-            try:
-                heard.append(await self._event(number, event))
-            except EngineFailed:
-                raise
-            except DomainError as error:
-                heard.append((type(error).__name__, error.text))
+            heard.append(await self.heard(number, event))
         return heard
+
+    async def heard(self, number: int, event: Event) -> object:
+        """What is heard of one event."""
+        try:
+            return await self._event(number, event)
+        except EngineFailed:
+            raise
+        except DomainError as error:
+            return type(error).__name__, error.text
 
     def forget(self) -> None:
         """Lets all of memory go."""

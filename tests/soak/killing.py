@@ -20,7 +20,7 @@ from tests import transports
 from tests.integration.assemble.judging import Judge
 from tests.integration.harness import LARGE, Exported
 
-READY_S = 60.0
+READY_S = 180.0
 PORTS = range(10_000, 32_000)
 """Below those that kernels give to whoever names none: from 32768 Linux, others from 49152."""
 
