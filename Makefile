@@ -121,11 +121,15 @@ client-go:
 client-typescript: $(TYPESCRIPT)
 	cd clients/typescript && npm run --silent build
 
-# The client that the plugin needs is the one beside it, with what that one needs.
+# The client that the plugin needs is the one beside it, with what that one needs. Copied: OpenClaw installs no plugin that
+# has links to what is outside of its folder.
 openclaw: client-typescript ## Build the plugin for OpenClaw in integrations/openclaw
-	mkdir -p integrations/openclaw/node_modules/@contextengine
-	ln -sfn ../../../../clients/typescript integrations/openclaw/node_modules/@contextengine/client
-	ln -sfn ../../../clients/typescript/node_modules/@bufbuild integrations/openclaw/node_modules/@bufbuild
+	rm -rf integrations/openclaw/node_modules
+	mkdir -p integrations/openclaw/node_modules/@contextengine/client
+	cp -R clients/typescript/package.json clients/typescript/dist integrations/openclaw/node_modules/@contextengine/client
+	cd clients/typescript && npm ls --omit=dev --all --parseable | sed -n 's|.*/\(node_modules/.*\)|\1|p' | while read -r one; do \
+	  mkdir -p ../../integrations/openclaw/$$one && cp -R $$one/. ../../integrations/openclaw/$$one || exit 1; \
+	done
 	cd integrations/openclaw && npm run --silent build
 
 ai-sdk: client-typescript $(NODE_HOSTS) ## Build the package for the AI SDK of Vercel in integrations/ai-sdk
