@@ -220,6 +220,20 @@ FOUND: dict[str, list[Event]] = {
 """Lives that once went another way where memory was let go."""
 
 
+UNSUMMARIZED: list[Event] = [
+    *[Said(1, (("text", 0, 200),)), Said(2, (CALL,)), Said(3, (("result", 0, 200),))] * 25,
+    *[Said(2, (TEXT,)), Said(1, (("text", 0, 200),))] * 10,
+]
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_much_that_is_not_summarized_yet_is_summarized_in_the_same_way(engine: str) -> None:
+    """Many times what fits and what an engine takes at a time: who read the session just now knows
+    as much of what is worth telling, and which files were read."""
+    life = [*UNSUMMARIZED, Happening("compact", 1, 1), Happening("ask", 2, 7)]
+    as_anywhere(engine, life, frozenset(range(len(life))))
+
+
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 @pytest.mark.parametrize("found", FOUND)
 def test_lives_that_once_differed(engine: str, found: str) -> None:

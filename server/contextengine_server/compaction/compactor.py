@@ -42,6 +42,7 @@ from contextengine_server.compaction.request import (
     CompactionRequest,
     Precondition,
     answered,
+    hold_raw_history,
     precondition_of,
     reach_of,
 )
@@ -173,7 +174,8 @@ class Compactor(msgspec.Struct, frozen=True):
             async with session.lock:
                 await self.sessions.fresh(session, None)
             return session.view
-        return await with_oldest(self.store, view, session.encoding.shaper, engine.chunk)
+        await hold_raw_history(self.sessions, session)
+        return await with_oldest(self.store, session.view, session.encoding.shaper, engine.chunk)
 
     async def planned(
         self,

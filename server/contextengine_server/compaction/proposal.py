@@ -26,6 +26,7 @@ from contextengine_server.compaction.request import (
     NO_SMALLER,
     Compacted,
     CompactionRequest,
+    hold_raw_history,
     precondition_of,
 )
 from contextengine_server.compaction.rewrites import Rewriting
@@ -108,6 +109,8 @@ class Proposals(msgspec.Struct, frozen=True):
             if session.state.view.scattered:
                 async with session.lock:
                     await self.sessions.fresh(session, None)
+            if engine.chunk is not None:
+                await hold_raw_history(self.sessions, session)
             view = _apart(session.view)
             before, tokens = snapshot_of(view), ReferenceTokens(view.view_tokens())
             proposal = Proposal(Compacted("", tokens, tokens), view)

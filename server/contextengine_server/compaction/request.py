@@ -13,6 +13,7 @@ from contextengine_server.context.view import Summary
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.rewrite import rewriter_of
 from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.slices import ASIDE_STEPS, aside
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.summarize.request import Steering
@@ -23,6 +24,10 @@ T = TypeVar("T")
 MAX_PASSES = 5_000
 """Passes of one call: a history of a hundred million tokens in leaves of 20,000. Every pass shrinks
 the view, so it ends before."""
+
+MOST_HELD = 262_144
+"""Tokens of raw history that a pass has in memory, where there are so many: a megabyte of text. Of
+a longer one it has as much as its budget may show and the engine takes at a time."""
 
 MAX_MOVED = 3
 """How often in a row a call plans again because the session was reshaped meanwhile."""
@@ -53,6 +58,18 @@ def reach_of(engine: Engine, wanted: CompactionRequest) -> int | None:
     an assembly at its budget may show, and as much again as the engine takes at a time."""
     reach = engine.reach(ReferenceTokens(cell(wanted.available)))
     return None if reach is None or engine.chunk is None else reach + engine.chunk
+
+
+async def hold_raw_history(sessions: Sessions, session: Session) -> None:
+    """Has a session hold what is newer than every summary, up to `MOST_HELD` tokens. How much of it
+    is worth telling and which files it read is judged by all that is in memory, and nobody who read
+    the session just now may judge otherwise. The session is not locked."""
+    view = session.view
+    since = view.summaries[-1].span_end if view.summaries else 0
+    reach = min(view.total - since, MOST_HELD)
+    if view.base > view.raw_from and not session.holds(reach):
+        async with session.lock:
+            await sessions.fresh(session, reach)
 
 
 class Compacted(msgspec.Struct):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from contextengine import types as t
+from contextengine_server.compaction import request
 from tests.integration.assemble.asking import (
     ask,
     assign,
@@ -79,7 +80,10 @@ async def test_results_for_several_steps_in_one_message(
     assert rows < ROWS // 2
 
 
-async def test_what_a_compaction_reads(shared: House, session: t.SessionRef) -> None:
+async def test_what_a_compaction_reads(
+    shared: House, session: t.SessionRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request, "MOST_HELD", 0)  # of what is longer than that
     await given_up(shared, session, together=False)
     shared.forget()
     reads = Reads(shared)

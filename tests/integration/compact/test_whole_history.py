@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from contextengine import types as t
+from contextengine_server.compaction import request
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.summarize import SummarizerChain
 from tests.integration.assemble.asking import (
@@ -61,6 +62,13 @@ async def compacted(
     return done, reads.rows
 
 
+@pytest.fixture
+def held_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a raw history that is longer than what a pass has in memory."""
+    monkeypatch.setattr(request, "MOST_HELD", 0)
+
+
+@pytest.mark.usefixtures("held_in_part")
 async def test_what_is_read_and_held(shared: House, session: t.SessionRef) -> None:
     short, once = await compacted(shared, ref("short"), 150)
     long, twice = await compacted(shared, session, 300)
@@ -79,6 +87,7 @@ async def test_what_is_read_and_held(shared: House, session: t.SessionRef) -> No
     assert ids_of(await shared.rows(session)) == ids_of(talk(300))
 
 
+@pytest.mark.usefixtures("held_in_part")
 async def test_a_budget_that_grows_by_little_reads_nothing_again(
     shared: House, session: t.SessionRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
