@@ -8,6 +8,8 @@ summary, on any machine.
 
 from __future__ import annotations
 
+import asyncio
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Protocol
@@ -38,6 +40,9 @@ from contextengine_server.summarize.request import (
 from contextengine_server.summarize.workers.pool import WorkerPool
 
 NAME = "extractive"
+
+_TOGETHER = 32
+"""Messages that are packed for a worker at a time, between which the loop has its turn."""
 
 _MOST = 0.8
 """The share of its source that a summary takes at most: the law asks that it shrinks."""
@@ -76,8 +81,29 @@ class ExtractiveSummarizer:
         anew = any(message.role == "summary" for message in request.messages)
         if anew and self._originals:
             request = replace(request, messages=tuple(await self._originals(request)))
-        pool, encoding = self._pool, self._encoding
-        return await pool.run(request.tenant, extract_in_worker, request, encoding, anew)
+        parts = await _packed(request.messages)
+        bare = replace(request, messages=())
+        return await self._pool.run(
+            request.tenant, _extract_packed, parts, bare, self._encoding, anew
+        )
+
+
+async def _packed(messages: Sequence[SourceMessage]) -> list[bytes]:
+    """Messages as they go to a worker, in parts: those below a summary may be thousands, and all of
+    them at once took 50 ms."""
+    parts: list[bytes] = []
+    for first in range(0, len(messages), _TOGETHER):
+        part = tuple(messages[first : first + _TOGETHER])
+        parts.append(pickle.dumps(part, pickle.HIGHEST_PROTOCOL))
+        await asyncio.sleep(0)
+    return parts
+
+
+def _extract_packed(
+    parts: Sequence[bytes], request: SummaryRequest, encoding: str, anew: bool
+) -> SummaryResult:
+    messages = tuple(message for part in parts for message in pickle.loads(part))
+    return extract_in_worker(replace(request, messages=messages), encoding, anew)
 
 
 def extract_in_worker(request: SummaryRequest, encoding: str, anew: bool = False) -> SummaryResult:
