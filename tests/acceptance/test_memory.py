@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 
+from contextengine.answers import answer_of
 from contextengine.errors import from_rpc_error
 from contextengine_proto.v1 import (
     context_engine_pb2_grpc,
@@ -65,7 +66,7 @@ async def outcome(call: Any) -> str:
     """OK, or the reason of the failure."""
     try:
         async with asyncio.timeout(2 * PATIENCE_S):
-            await call
+            await answer_of(call)
     except grpc.aio.AioRpcError as error:
         return str(from_rpc_error(error).reason)
     return "OK"

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
+from contextengine.answers import answer_of
 from contextengine_proto.v1 import (
     assemble_pb2,
     errors_pb2,
@@ -221,9 +222,8 @@ async def test_a_stream_of_requests_is_read_to_its_end():
     async with house() as h:
         reply = await h.sessions.Import(iter([sessions_pb2.ImportRequest()] * 5))
         assert reply.stored_count == 5
-        failed = await failure(
-            h.channel.stream_unary("/contextengine.v1.Sessions/Import")(iter([b"", b"\xff"]))
-        )
+        call = h.channel.stream_unary("/contextengine.v1.Sessions/Import")(iter([b"", b"\xff"]))
+        failed = await failure(answer_of(call))
     assert failed.reason == "MALFORMED_REQUEST"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from contextengine import ContextEngineError
 from contextengine import types as t
+from contextengine.answers import answer_of
 from contextengine.errors import from_rpc_error
 from contextengine.exports import Tally
 from contextengine.messages import assistant, tool_call, tool_result, user
@@ -39,7 +40,7 @@ def session_of(count: int = 30) -> list[t.Message]:
 
 async def refused(house: House, requests: Iterable[t.ImportRequest]) -> ContextEngineError:
     with pytest.raises(grpc.RpcError) as caught:
-        await house.sessions.Import(iter(requests))
+        await answer_of(house.sessions.Import(iter(requests)))
     return from_rpc_error(caught.value)
 
 
