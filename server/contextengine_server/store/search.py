@@ -150,7 +150,9 @@ class IndexFilling(Protocol):
     durable. To be set."""
 
     async def progress(self, scope: Scope) -> Progress | None:
-        """How far the index has come with a session; None where there is no such session."""
+        """How far the index has come with a session; None where there is none of this name, or its
+        rows are in the archive: a step that found nothing there could be written once they are
+        back, and they would never be found."""
 
     async def behind(self, limit: int) -> list[Scope]:
         """Sessions of every tenant that have revisions which the index has not seen."""

@@ -40,7 +40,7 @@ class MemoryIndex:
         """How far the index has come with a session."""
         tables = self._tables()
         session = tables.sessions.get(scope)
-        if session is None:
+        if session is None or session.head.archived:
             return None
         incarnation, revision = session.head.incarnation, session.head.revision
         cursor = tables.passages.cursor(scope, incarnation) or Cursor()

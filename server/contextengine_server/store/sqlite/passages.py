@@ -89,7 +89,7 @@ PROGRESS = f"""
     (SELECT COUNT(*) FROM summaries WHERE {_SCOPE}), search_cursors.sequence, parts, summaries,
     search_cursors.revision
     FROM sessions LEFT JOIN search_cursors USING (tenant, agent, session, incarnation)
-    WHERE {_SCOPE}
+    WHERE {_SCOPE} AND archived = ''
 """
 SUMMARIES = (
     f"{select('summaries', SUMMARY)} WHERE {_SCOPE} ORDER BY created_revision, id"

@@ -88,6 +88,17 @@ class ArchiveCases(StoreCase):
         await pen.write(count=1)  # it goes on
         assert await pen.sequences() == [1, 3, 4]
 
+    async def test_nothing_is_indexed_while_it_is_away(self, store: Store) -> None:
+        """What is not there is no end of it."""
+        pen = await long_life(store)
+        whole = await store.index.progress(SCOPE)
+        rows = await store.messages(SCOPE, retired=True)
+        summaries = await store.summaries(SCOPE, retired=True)
+        await archived(store, pen)
+        assert await store.index.progress(SCOPE) is None
+        await store.archives.put_back(pen.head, rows, summaries, 2_000)
+        assert await store.index.progress(SCOPE) == whole
+
     async def test_nobody_ends_what_is_in_the_archive(self, store: Store) -> None:
         pen = await long_life(store)
         assert await store.idle_sessions(NEVER, 9) == [pen.head]

@@ -120,7 +120,7 @@ class PostgresIndex:
 async def _progress(db: Db, scope: Scope) -> Progress | None:
     async with reads.snapshot(db):
         head = await reads.head(db, scope)
-        if head is None:
+        if head is None or head.archived:
             return None
         cursor = await _cursor(db, scope, head.incarnation)
         extent = await db.row(EXTENT, named(scope))
