@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 
 import grpc
@@ -37,6 +38,9 @@ async def talk(house: House, session: str = "s1", *, turns: int = 6, word: str =
         await house.client.ingest(
             ref(session), assistant(f"answer {turn}: the {word}", id=f"{session}-a{turn}")
         )
+    # As it is long before a session is cold: whoever indexes one that goes just then reads it back.
+    while (progress := await house.app.store.index.progress(scope(session))) and not progress.done:
+        await asyncio.sleep(0.01)
 
 
 async def archive(house: House, clock: Clock, *, dry_run: bool = False) -> list[str]:
