@@ -4,6 +4,7 @@ kind come back."""
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import grpc
@@ -20,10 +21,13 @@ from contextengine_proto.v1 import (
 )
 from contextengine_server import errors as domain
 from contextengine_server.api.pipeline import contract, unserved
+from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.pipeline.server import ServerOptions
 from contextengine_server.store.errors import StoreUnavailable
 from tests.integration.api_infra.house import failure, house, nothing
+from tests.integration.harness import PATIENCE_S
 
+CALLS = 150
 REQUEST = assemble_pb2.AssembleRequest()
 
 
@@ -264,3 +268,30 @@ async def test_calls_are_counted():
     assert found[f"contextengine.rpc.received{{{method}}}"] == 1
     assert found[f"contextengine.rpc.sent{{{method}}}"] > 0
     assert found["contextengine.rpc.in_flight"] == 0
+
+
+async def test_calls_that_are_done_are_freed_without_the_collector():
+    """Circles would stand until the collector comes by, which for what it once met is hardly ever:
+    of refused calls each was 10 KB of frames."""
+
+    async def refuse(request, call):
+        raise domain.Overloaded("not now", retry_after_ms=200)
+
+    def held(kind: type) -> int:
+        return sum(isinstance(one, kind) for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        async with house() as fine, house(refuse) as refusing:
+            for _ in range(CALLS):
+                await fine.raw("ContextEngine/Assemble")
+                await failure(refusing.raw("ContextEngine/Assemble"))
+            fine.seen.calls.clear()
+            refusing.seen.calls.clear()
+            async with asyncio.timeout(PATIENCE_S):
+                # The intake holds on to the last dozens that it took, and not to what is theirs.
+                while held(Call) or held(grpc.aio.AbortError) > CALLS / 2:
+                    await asyncio.sleep(0.05)
+    finally:
+        gc.enable()

@@ -46,7 +46,7 @@ from contextengine_server.errors import (
     TooLarge,
     Unauthenticated,
 )
-from contextengine_server.fairness.place import PLACE
+from contextengine_server.fairness.place import NO_PLACE, PLACE
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import CURRENT, Tracer
 
@@ -252,6 +252,9 @@ class Pipeline:
             call.admission.leave(call, call.admission.kind_of(call.rpc.kind), took_s)
         latency = meter.by_status.get(status) or meter.latency(status)
         latency.observe(now - call.started)
+        # The task's context would hold the call, and the call the task: a circle, which stands
+        # until the collector comes by.
+        PLACE.set(NO_PLACE)
         if call.trace.sampled:
             call.trace.finish(status)
 
@@ -277,7 +280,12 @@ class Pipeline:
         self._leave(call, status.code.name, meter)
         call.raw = b""
         _forget(error)
-        await call.context.abort_with_status(status)
+        try:
+            await call.context.abort_with_status(status)
+        except grpc.aio.AbortError as aborted:
+            # By the loop's next turn gRPC has caught it.
+            call.task.get_loop().call_soon(_forget, aborted)
+            raise
 
     async def _next(self, call: Call, meter: Meter) -> Message | None:
         """The next request of a call; None where there is none."""
