@@ -15,6 +15,7 @@ from contextengine_server import slices
 from contextengine_server.context.work import Work, at_once, batches
 from contextengine_server.fairness.place import PLACE
 from contextengine_server.slices import (
+    FREE_TURNS,
     FREED_AT_ONCE,
     HELD_STILL_S,
     SLICE_S,
@@ -63,7 +64,8 @@ async def test_others_run_between_slices(turns: list[int], monkeypatch: pytest.M
     monkeypatch.setattr(slices, "perf_counter", Hours(SLICE_S / 2))
     before = len(turns)
     assert await in_slices(adding(range(100))) == sum(range(100))
-    assert 80 <= len(turns) - before <= 120, "each slice takes two steps, and two turns"
+    slices_taken = 50  # of two steps each
+    assert len(turns) - before >= slices_taken * FREE_TURNS
 
 
 async def test_of_much_long_work_one_has_a_slice_in_a_turn(
@@ -82,7 +84,8 @@ async def test_of_much_long_work_one_has_a_slice_in_a_turn(
     await asyncio.wait(works)
     began, later = slices_at[:9], slices_at[9:]
     assert len(later) == 9 * 19
-    assert len(set(later)) == len(later), "two slices in one turn"
+    apart = [second - first for first, second in pairwise(sorted(later))]
+    assert min(apart) > FREE_TURNS, "turns without a slice are wanting"
     assert len(set(began)) <= 2, "what begins waits for nobody"
 
 
@@ -251,4 +254,4 @@ async def test_between_slices_of_who_gives_way_others_have_many_turns(
     before = len(turns)
     await Pace().turn()
     PLACE.reset(token)
-    assert (len(turns) - before > 4) is gives
+    assert (len(turns) - before > FREE_TURNS + 3) is gives
