@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+PRESENT_S = 2.0
+"""How long a tenant is thought to be there after its last call: longer than agents pause between
+calls that follow each other, and soon over when they are done."""
+
 
 class Presence:
     """Keys, and when each of them was last seen. Whoever was not for `lasts_s` is gone."""

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from contextengine_server.api.pipeline import admission
-from contextengine_server.api.pipeline.admission import AHEAD_S, PRESENT_S, Admission
+from contextengine_server.api.pipeline.admission import AHEAD_S, Admission
 from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.errors import DomainError, Draining, Overloaded
+from contextengine_server.fairness.presence import PRESENT_S
 from contextengine_server.fairness.quota import Quota, TenantQuotas
 from contextengine_server.telemetry.metrics import Metrics
 

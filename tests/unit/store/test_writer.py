@@ -203,6 +203,23 @@ async def test_large_writes_of_one_tenant_alone_stay_together(store: SqliteStore
     assert groups.count("COMMIT") <= 2
 
 
+async def test_large_writes_have_a_transaction_each_while_another_tenant_writes(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who comes next then waits for one of them, and not for all that were there."""
+    writer, statements = writer_of(store), list[str]()
+    monkeypatch.setattr(writer_module, "PRESENT_S", 3_600.0)  # however slow the machine is
+    await writer.submit(lambda db: None, lambda _: None, tenant="quiet")
+    with held(store):
+        writer._db.set_trace_callback(statements.append)
+        many = [
+            writer.submit(lambda db: None, lambda _: None, tenant="noisy", rows=200)
+            for _ in range(5)
+        ]
+    await asyncio.gather(*many)
+    assert statements.count("BEGIN IMMEDIATE") == 5
+
+
 def _says(what: tuple[str, int], db: sqlite3.Connection) -> tuple[str, int]:
     return what
 

@@ -22,7 +22,7 @@ from contextengine_server.api.pipeline.limits import Limits
 from contextengine_server.errors import DomainError, Draining, Overloaded
 from contextengine_server.fairness.ahead import Ahead
 from contextengine_server.fairness.held import Held
-from contextengine_server.fairness.presence import Presence
+from contextengine_server.fairness.presence import PRESENT_S, Presence
 from contextengine_server.fairness.quota import TenantQuotas
 from contextengine_server.fairness.turns import FairQueue
 from contextengine_server.telemetry.metrics import Counter, Metrics
@@ -39,10 +39,6 @@ LONGEST_RETRY_MS = 2_000
 SPARE = 4
 """A tenant alone has so many in so many and one of the places: where what it does hangs, others
 still have some."""
-
-PRESENT_S = 2.0
-"""How long a tenant is thought to be there after its last call: longer than agents pause between
-calls that follow each other, and soon over when they are done."""
 
 AHEAD_S = 0.1
 """How long a call of a tenant that has none waiting goes before others': it takes a tenth of it,

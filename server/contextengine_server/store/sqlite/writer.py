@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from contextengine_server.fairness.presence import PRESENT_S
 from contextengine_server.fairness.turns import FairQueue
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import COMMIT_ID, Commit
@@ -51,9 +52,11 @@ _GATHER_S = 0.005
 nobody comes who had nothing in the last."""
 
 
-LOG_ROWS = 2_000
-"""Rows that bring the log about as many pages: so much is copied into the file at a time. Pages
-that are written often are copied once for all of them."""
+LOG_ROWS = 1_000
+"""Rows that bring the log about as many pages: so much is copied into the file at a time. What the
+disk is busy with then, commits wait for: beside batches of 200 messages a quiet tenant's step took
+13.6 ms (p99) with 500, and 15.9 with 2,000. Pages that are written often are copied once for all of
+them: with 500 an Ingest took some 5 % more of the processor than with 2,000."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +77,7 @@ class _Job:
     error: Exception | None = None
 
 
+_SERVER = {""}
 _ALONE, _ROWS, _TENANT = map(attrgetter, ("alone", "rows", "tenant"))
 
 
@@ -92,6 +96,10 @@ class Writer:
         self._waiting: FairQueue[_Job] = FairQueue()
         """What was queued and did not go into one group: tenants come by turns then."""
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._tenants: set[str] = set()
+        """Who wrote last."""
+        self._several_until = 0.0
+        """Until when several tenants are thought to write."""
         self._lately: set[str] = set()
         """Whose writes were in the last group."""
         self._another = threading.Event()
@@ -154,12 +162,18 @@ class Writer:
                     jobs.append(job)
                     job = self._queue.get_nowait()
                 going = False
-            if more or len(jobs) > _GROUP or _too_long(jobs):
+            began, whose = time.monotonic(), set(map(_TENANT, jobs))
+            if tenants := whose - _SERVER:
+                if len(tenants | self._tenants) > 1:
+                    self._several_until = began + PRESENT_S
+                self._tenants = tenants
+            several = began < self._several_until
+            if more or len(jobs) > _GROUP or (several and _too_long(jobs)):
                 for one in jobs:
                     waiting.push(one.tenant, one, one.rows)
                 jobs = _turns(waiting)
-                more = len(waiting) > 0
-            began, self._lately = time.monotonic(), set(map(_TENANT, jobs))
+                more, whose = len(waiting) > 0, set(map(_TENANT, jobs))
+            self._lately = whose
             for alone, some in groupby(jobs, key=_ALONE):
                 group = list(some)
                 if alone:
@@ -248,9 +262,8 @@ class Writer:
 
 
 def _too_long(jobs: Sequence[_Job]) -> bool:
-    """True where tenants would wait for what others write."""
-    long = max(map(_ROWS, jobs), default=0) > _LONG_ROWS or sum(map(_ROWS, jobs)) > _GROUP_ROWS
-    return long and any(job.tenant != jobs[0].tenant for job in jobs)
+    """True where others than these tenants would wait long for what is written."""
+    return max(map(_ROWS, jobs), default=0) > _LONG_ROWS or sum(map(_ROWS, jobs)) > _GROUP_ROWS
 
 
 def _turns(waiting: FairQueue[_Job]) -> list[_Job]:
