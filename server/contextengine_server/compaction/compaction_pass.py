@@ -115,11 +115,7 @@ def _fold(view: View, step: CompactionStep, children: Sequence[Summary]) -> Pass
     """One over summaries, and over what lies uncovered between them."""
     first, last = children[0], children[-1]
     kept = set(view.must_stay())
-    between = [
-        at
-        for at in range(step.first, step.last + 1)
-        if at not in kept and view.covering(at) is None
-    ]
+    between = [at for at in _uncovered(view, step) if at not in kept]
     entries = {entry.sequence: entry for at in between for entry in view.atom(at).entries}
     gain = sum(child.tokens for child in children)
     return Pass(
@@ -134,15 +130,20 @@ def _fold(view: View, step: CompactionStep, children: Sequence[Summary]) -> Pass
     )
 
 
-def _update(view: View, step: CompactionStep, children: Sequence[Summary]) -> Pass:
-    """One that brings summaries up to date: of their texts, and of the messages in the range that
-    none of them covers. Only these need be in memory."""
-    kept, stays = {*view.pinned, *range(view.leading)}, set(view.must_stay())
-    fresh = [
+def _uncovered(view: View, step: CompactionStep) -> list[int]:
+    """The steps of a range that no summary covers."""
+    return [
         at
         for first, last, _ in view.uncovered()
         for at in range(max(first, step.first), min(last, step.last) + 1)
     ]
+
+
+def _update(view: View, step: CompactionStep, children: Sequence[Summary]) -> Pass:
+    """One that brings summaries up to date: of their texts, and of the messages in the range that
+    none of them covers. Only these need be in memory."""
+    kept, stays = {*view.pinned, *range(view.leading)}, set(view.must_stay())
+    fresh = _uncovered(view, step)
     entries = {e.sequence: e for at in fresh if at not in kept for e in view.atom(at).entries}
     begin = None if children[0].first_step == step.first else view.atom(step.first)
     end = None if children[-1].last_step == step.last else view.atom(step.last)

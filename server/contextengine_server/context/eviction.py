@@ -9,6 +9,7 @@ budget it is one of them that reached furthest.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -72,13 +73,15 @@ class CommitSnapshot(msgspec.Struct, frozen=True):
         """The same where nothing but the newest history took room."""
         return self.total + self.peak
 
-    def outdoes(self, other: CommitSnapshot) -> bool:
-        """True where the other decides at no budget."""
-        return (
-            self.view >= other.view
-            and self.total + self.fixed >= other.reach  # a message may have taken nothing besides
-            and self.total >= other.end
-            and self.masked <= other.masked
+    def is_outdone(self, others: Iterable[CommitSnapshot]) -> bool:
+        """True where one of the others is so full that this one decides at no budget."""
+        view, masked, end, reach = self.view, self.masked, self.end, self.reach
+        return any(
+            one.view >= view
+            and one.total + one.fixed >= reach  # a message may have taken nothing besides
+            and one.total >= end
+            and one.masked <= masked
+            for one in others
         )
 
 
@@ -98,10 +101,16 @@ class EvictionHistory:
         before = replace(before, masked=masked)
         if created >= self.created:
             self.newest, self.created = before, created
-        if any(known.outdoes(before) for known in self.front):
+        # A commit outdoes none that is fuller: these stand before `first`, those as full to `last`.
+        first = bisect_left(self.front, -before.view, key=_emptiness)
+        last = bisect_right(self.front, -before.view, key=_emptiness)
+        if before.is_outdone(self.front[:last]):
             return
-        kept = [known for known in self.front if not before.outdoes(known)]
-        self.front = sorted([*kept, before], key=_fullness, reverse=True)
+        left = [
+            [one for one in some if not one.is_outdone((before,))]
+            for some in (self.front[first:last], self.front[last:])
+        ]
+        self.front[first:] = [*left[0], before, *left[1]]
 
     def evicting(self, room: int) -> Iterator[CommitSnapshot]:
         """The commits before which a budget with this much room had evicted something."""
@@ -119,5 +128,5 @@ def history_of(commits: Iterable[tuple[CommitSnapshot, int, int]]) -> EvictionHi
     return history
 
 
-def _fullness(before: CommitSnapshot) -> int:
-    return before.view
+def _emptiness(before: CommitSnapshot) -> int:
+    return -before.view

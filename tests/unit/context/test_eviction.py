@@ -45,7 +45,7 @@ def test_it_answers_what_all_of_them_together_say(made: list[CommitSnapshot], ro
 def test_it_keeps_no_more_than_it_needs(made: list[CommitSnapshot]) -> None:
     front = history_of(_in_order(made)).front
     assert [before.view for before in front] == sorted((b.view for b in front), reverse=True)
-    assert not any(one.outdoes(other) for one in front for other in front if one is not other)
+    assert not any(other.is_outdone(one for one in front if one is not other) for other in front)
     assert history_of(_in_order(front)).front == front
 
 

@@ -37,22 +37,23 @@ def covered_reads(
 ) -> Iterator[Reading]:
     """Of every file that was read in these ranges of steps, as far as they are in memory, the
     newest result there; the newest file first. `count`: the tokens of a text."""
-    covered, seen = list(ranges), set[str]()
+    covered, seen = list(ranges), set[bytes]()
     if not covered:
         return
     first, last = min(lo for lo, _ in covered), max(hi for _, hi in covered)
     for one in reversed(view.observations.between(first, last + 1)):
-        if one.key is None or one.failed or not any(lo <= one.step <= hi for lo, hi in covered):
+        # Of files that are read again and again nothing else is looked at.
+        if one.key is None or one.key.target in seen or one.failed:
             continue
-        target = one.key.target.hex()
-        if target in seen or not view.holds(one.step):
+        if not any(lo <= one.step <= hi for lo, hi in covered) or not view.holds(one.step):
             continue
         found = _read_of(view, one)
         if found is not None:
+            target = one.key.target
             seen.add(target)
             path, text = found
             cost = count(shown(path, text, one.sequence))
-            yield Reading(path, target, one.sequence, one.part, cost)
+            yield Reading(path, target.hex(), one.sequence, one.part, cost)
 
 
 def in_sight(view: View, reading: Reading, covered: int) -> bool:
