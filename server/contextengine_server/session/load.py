@@ -131,7 +131,8 @@ async def _load(
         view.fold = FoldState(leading_open=first.step < facts.leading)
         try:
             # A late result that is shown before the window is left out.
-            await _fold(view, shown_in(view, rows, first.sequence), shaper)
+            shown = await in_slices(shown_in(view, rows, first.sequence))
+            await _fold(view, shown, shaper)
             let_go(rows)
             view.fold = facts
             await _anchor(store, head, state, view, first.sequence, shaper)

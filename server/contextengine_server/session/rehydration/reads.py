@@ -42,7 +42,8 @@ def covered_reads(
         return
     first, last = min(lo for lo, _ in covered), max(hi for _, hi in covered)
     for one in reversed(view.observations.between(first, last + 1)):
-        # Of files that are read again and again nothing else is looked at.
+        if len(seen) == len(view.observations.newest):
+            return  # files are read again and again: there are no others
         if one.key is None or one.key.target in seen or one.failed:
             continue
         if not any(lo <= one.step <= hi for lo, hi in covered) or not view.holds(one.step):
