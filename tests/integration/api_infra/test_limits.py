@@ -145,6 +145,20 @@ async def test_a_client_that_goes_away_cancels_the_work():
     assert not h.seen.finished.is_set()
 
 
+async def test_a_client_whose_clock_rings_first_is_late_all_the_same():
+    """On the wire a timeout is rounded up, so the client often gives up before the server would."""
+    async with house(forever) as h:
+        for left, status in ((0.02, "DEADLINE_EXCEEDED"), (1.9, "CANCELLED")):
+            h.seen.started.clear()
+            call = h.engine.Assemble(REQUEST, timeout=2)
+            await soon(h.seen, "started")
+            while (h.seen.calls[-1].remaining() or 0) > left:
+                await asyncio.sleep(0.001)
+            call.cancel()
+            await idle(h)
+            assert counted(h, status) == 1
+
+
 async def test_a_watcher_that_goes_away_ends_its_generator():
     async with house() as h:
         watch = h.sessions.Watch(sessions_pb2.WatchRequest())

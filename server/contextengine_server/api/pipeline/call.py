@@ -30,6 +30,9 @@ handler; asking it again would read them again, for 20 µs."""
 _MOST_S = 86_400.0
 """A timer of the event loop may be no longer than this; it is set again then."""
 
+_LATE_S = 0.01
+"""What a call is on its way, and a clock late, where a deadline is near."""
+
 
 def _nothing(size: int) -> None:
     """Nothing counts the bytes."""
@@ -99,6 +102,15 @@ class Call(msgspec.Struct, eq=False):
     def remaining(self) -> float | None:
         """Seconds left until the deadline, at least 0. None: there is none."""
         return cast("float | None", self.context.time_remaining())
+
+    def is_late(self) -> bool:
+        """True where a call that was cancelled now was so by its deadline, as far as one can know:
+        the client's own clock may ring first, since a timeout goes over the wire rounded up, by as
+        much as a hundredth (gRPC core, `timeout_encoding`), and counts anew where it arrives."""
+        remaining = self.remaining()
+        if remaining is None:
+            return False
+        return remaining <= _LATE_S + (perf_counter() - self.started) / 100
 
     async def opened(self) -> None:
         """Tells the client that its stream stands, before there is anything to send: it misses

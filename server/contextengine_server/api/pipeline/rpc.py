@@ -266,9 +266,7 @@ class Pipeline:
             elif call.task.cancelling():
                 # gRPC did it: the client went away, or the deadline passed, which gRPC keeps and
                 # answers by itself.
-                self._leave(
-                    call, "CANCELLED" if call.remaining() != 0 else "DEADLINE_EXCEEDED", meter
-                )
+                self._leave(call, "DEADLINE_EXCEEDED" if call.is_late() else "CANCELLED", meter)
                 raise error
         elif isinstance(error, (grpc.aio.BaseError, KeyboardInterrupt, SystemExit)):
             # The transport broke under a stream, or the process ends.
