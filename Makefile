@@ -187,7 +187,7 @@ test-ai-sdk: setup ai-sdk $(AI_SDK_7) ## Drive version 6 of the AI SDK of Vercel
 	CONTEXTENGINE_CLIENTS=typescript $(BIN)/python -m pytest -q tests/clients/test_ai_sdk.py
 
 test-recorded: setup $(CODEX) $(CLAUDE_CODE) ## Hold the real Codex and Claude Code (0.8 GB), whose plugins record, to the table of scenarios
-	$(BIN)/python -m pytest -q -s tests/hosts/test_table.py -k 'codex or claude-code'
+	$(BIN)/python -m pytest -q -s tests/hosts/test_table.py tests/hosts/test_waits.py -k 'codex or claude-code'
 
 # Turns of each conversation that the SDKs of Python and Node hold through the proxy; `make test` plays ten.
 HOST_TURNS ?= 200

@@ -20,6 +20,8 @@ class Gate:
         self._way = Way.OPEN
         self._open: set[asyncio.StreamWriter] = set()
         self.address = ""
+        self.met = 0
+        """Connections that came."""
 
     def lead_to(self, target: str) -> None:
         """Where connections lead from now on."""
@@ -36,6 +38,7 @@ class Gate:
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
+        self.met += 1
         self._open.add(writer)
         with contextlib.suppress(OSError):
             if self._way is Way.OPEN:

@@ -24,6 +24,7 @@ from tests.clients.mortal import Mortal
 from tests.hosts.stage import soon
 from tests.hosts.upstream import Answer, Json, Upstream, serving
 from tests.hosts.walk import commands
+from tests.hosts.wire import Wire
 from tests.soak.killing import free_port
 
 INSTALLED = os.environ.get("CONTEXTENGINE_OPENCLAW", "")
@@ -73,11 +74,19 @@ class OpenClaw:
     """A gateway, the service behind it and its provider."""
 
     def __init__(
-        self, path: Path, mock: Mock, upstream: Upstream, provider: str, plugin: bool = True
+        self,
+        path: Path,
+        service: Mortal,
+        address: str,
+        mock: Mock,
+        upstream: Upstream,
+        provider: str,
+        plugin: bool = True,
     ) -> None:
-        """plugin: whether it is set up with the plugin from the beginning."""
+        """address: where it finds the service. plugin: whether it is set up with the plugin from
+        the beginning."""
         self.mock, self.upstream = mock, upstream
-        self.service = Mortal(path)
+        self.service, self._address = service, address
         self._path = path
         self._port = free_port()
         self._process: asyncio.subprocess.Process | None = None
@@ -105,7 +114,7 @@ class OpenClaw:
             "api": "openai-completions",
             "models": [model],
         }
-        plugin = {"enabled": True, "config": {"address": self.service.address}}
+        plugin = {"enabled": True, "config": {"address": self._address}}
         return {
             "gateway": {
                 "mode": "local",
@@ -139,7 +148,7 @@ class OpenClaw:
             "OPENCLAW_STATE_DIR": str(self._config.parent),
             "OPENCLAW_CONFIG_PATH": str(self._config),
             "OPENCLAW_GATEWAY_TOKEN": TOKEN,
-            "CONTEXTENGINE_ADDRESS": self.service.address,
+            "CONTEXTENGINE_ADDRESS": self._address,
         }
 
     async def set_up(self) -> None:
@@ -224,12 +233,30 @@ class OpenClaw:
     async def stored(self, at: int = 0) -> list[t.ExportResponse.ExportedMessage]:
         """What is in the view of the session that began as the `at`-th, in order."""
         async with AsyncClient(self.service.address) as client:
-            listed = (await client.sessions.list(agent_id="main")).sessions
-            one = sorted(listed, key=lambda one: one.create_time.ToNanoseconds())[at]
-            ref = SessionRef(agent_id="main", session_id=one.session_id)
-            async with client.sessions.export(ref) as rows:
-                found = [row.message async for row in rows if row.HasField("message")]
+            rows = client.sessions.export(await self._ref(client, at))
+            found = [row.message async for row in rows if row.HasField("message")]
         return [row for row in found if not row.retired_revision]
+
+    async def rested(self) -> None:
+        """Waits until the service owes the session nothing."""
+
+        async def done() -> bool:
+            return not (await self._status()).jobs
+
+        await soon(done)
+
+    async def compactions(self) -> int:
+        """How often the session was compacted."""
+        return (await self._status()).compaction_count
+
+    async def _status(self) -> t.GetStatusResponse:
+        async with AsyncClient(self.service.address) as client:
+            return await client.get_status(await self._ref(client, 0))
+
+    async def _ref(self, client: AsyncClient, at: int) -> SessionRef:
+        listed = (await client.sessions.list(agent_id="main")).sessions
+        one = sorted(listed, key=lambda one: one.create_time.ToNanoseconds())[at]
+        return SessionRef(agent_id="main", session_id=one.session_id)
 
     async def said(self, at: int = 0) -> list[str]:
         """The first words of what users and the model said, as it is stored."""
@@ -239,21 +266,27 @@ class OpenClaw:
 
 
 @asynccontextmanager
-async def openclaw(path: Path, plugin: bool = True) -> AsyncIterator[OpenClaw]:
+async def openclaw(
+    path: Path, plugin: bool = True, way: Wire | None = None
+) -> AsyncIterator[OpenClaw]:
+    """way: what stands before the service and counts its calls. None: nothing does."""
     mock = Mock()
-    upstream = Upstream(mock)
+    upstream, service = Upstream(mock), Mortal(path)
     async with serving(upstream.application) as provider:
-        host = OpenClaw(path, mock, upstream, provider, plugin)
-        host.service.start()
+        address = service.address
+        if way is not None:
+            way.target, address = address, way.address
+        host = OpenClaw(path, service, address, mock, upstream, provider, plugin)
+        service.start()
         try:
-            await soon(lambda: serves(host.service.address))
+            await soon(lambda: serves(service.address))
             if not plugin:
                 await host.set_up()
             await host.start()
             yield host
         finally:
             await host.end()
-            host.service.end()
+            service.end()
 
 
 async def serves(address: str) -> bool:

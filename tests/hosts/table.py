@@ -17,6 +17,7 @@ from tests.hosts.frameworks.brain import NOTHING, Brain, calling
 from tests.hosts.frameworks.host import Host
 from tests.hosts.gate import Gate, Way, gate
 from tests.hosts.stage import soon
+from tests.hosts.wire import Wire
 
 WHERE = {
     "langchain": ("langchain.agents", "langchain_host", "LangChainHost"),
@@ -44,8 +45,9 @@ HERE = Path(__file__).parent
 class Stage:
     """A service of its own process, which can be killed, behind a way that can be closed."""
 
-    def __init__(self, path: Path, way: Gate) -> None:
-        self.path, self.way = path, way
+    def __init__(self, path: Path, way: Gate, wire: Wire | None = None) -> None:
+        """wire: what calls are counted by. None: they are not."""
+        self.path, self.way, self._wire = path, way, wire
         self.brain = Brain()
         self.life = ExitStack()
         self.address = ""
@@ -54,7 +56,9 @@ class Stage:
         """Begins, or begins again over what was stored."""
         server = self.life.enter_context(serving(self.path))
         self.process, self.address = server.process, server.address
-        self.way.lead_to(server.address)
+        if self._wire is not None:
+            self._wire.target = server.address
+        self.way.lead_to(self._wire.address if self._wire else server.address)
         self.way.turn(Way.OPEN)
 
     def kill(self) -> None:
@@ -143,13 +147,16 @@ def found(name: str) -> type[Host] | None:
 
 
 @asynccontextmanager
-async def played(name: str, path: Path) -> AsyncIterator[tuple[Stage, Host]]:
-    """A host with the service behind it."""
+async def played(
+    name: str, path: Path, wire: Wire | None = None
+) -> AsyncIterator[tuple[Stage, Host]]:
+    """A host with the service behind it. wire: what its calls are counted by. None: they are
+    not."""
     kind = found(name)
     if kind is None:
         pytest.skip(f"{name} is not installed")
     async with gate("127.0.0.1:1") as way:
-        stage = Stage(path, way)
+        stage = Stage(path, way, wire)
         with stage.life:
             stage.serve()
             host = kind(way.address, stage.brain)

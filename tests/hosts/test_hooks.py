@@ -6,8 +6,11 @@ import asyncio
 import io
 import json
 import os
+import signal
+import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,12 @@ import pytest
 from contextengine import Client
 from contextengine.messages import text_of
 from contextengine_mcp import hooks
-from contextengine_mcp.away import AGAIN_S, Away
-from contextengine_mcp.command import HOOK_S, main
+from contextengine_mcp.away import GLANCE_S, PROBE_S, Away
+from contextengine_mcp.command import main
 from tests.hosts.gate import Way, gate
 from tests.hosts.stage import soon
+from tests.hosts.waits import FIRST_S, LATER_S
+from tests.hosts.wire import wire
 from tests.integration.harness import PATIENCE_S, House, house, ref, texts
 
 SESSION = "ec77ab8c-8c96-4900-8f81-e345bd29db80"
@@ -43,6 +48,11 @@ def entry(uuid: str, parent: str | None, kind: str, message: Any, **more: Any) -
     return {**named, "type": kind, "message": message, **more}
 
 
+def away(address: str, cache: Path | None = None) -> Away:
+    """What is remembered of a service. cache: where; None: as the environment says."""
+    return Away(address, lambda: None, cache)
+
+
 class Host:
     """A host that calls its hook at each event."""
 
@@ -63,7 +73,7 @@ class Host:
         def call() -> str:
             address, event = self.home.app.address, hooks.read(json.dumps(given))
             with Client(address, retry_for=0) as client:
-                hooks.record(client, "claude-code", event, PATIENCE_S, Away(address))
+                hooks.record(client, "claude-code", event, PATIENCE_S, away(address))
             return hooks.note(event)
 
         return await asyncio.to_thread(call)
@@ -157,44 +167,85 @@ async def test_a_service_that_is_away_costs_a_hook_its_recording_and_the_next_on
     assert await host.stored() == ["one", "first"]
 
 
-async def test_a_service_that_hangs_costs_one_hook_its_patience_and_those_behind_it_a_glance(
+async def test_a_service_that_hangs_costs_one_hook_its_patience_and_all_behind_it_a_glance(
     host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with gate(host.home.app.address) as way:
+    begun: list[list[str]] = []
 
-        async def fire() -> float:
+    class Begun:
+        def __init__(self, words: list[str], **_: Any) -> None:
+            begun.append(words)
+
+    monkeypatch.setattr("subprocess.Popen", Begun)
+    async with wire(host.home.app.address) as way:
+
+        async def fire(event: str = "Stop") -> list[float]:
+            """For how many seconds the hook waits for each of its calls."""
             given = {
                 "session_id": SESSION,
                 "transcript_path": str(host.file),
-                "hook_event_name": "Stop",
+                "hook_event_name": event,
             }
             monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(given)))
-            began = time.monotonic()
             words = ["--address", way.address, "--agent", "claude-code", "hook"]
             assert await asyncio.to_thread(main, words) == 0
-            return time.monotonic() - began
+            return [bound for _, bound in way.taken().calls]
 
         host.file.write_text(json.dumps(said("u1", None, "one")) + "\n", encoding="utf-8")
-        way.turn(Way.HUNG)
-        took = [await fire() for _ in range(3)]
-        print(f"hooks with a service that hangs: {', '.join(f'{one:.3f}' for one in took)} s")
-        assert took[0] >= HOOK_S
-        assert max(took[1:]) < HOOK_S, "what is known to hang is not waited for"
-        # Another service is not known to hang, and later this one is waited for again.
-        assert not Away("127.0.0.1:1").lately
+        way.hangs = True
+        (first,) = await fire()
+        assert GLANCE_S < first <= FIRST_S
         (mark,) = (tmp_path / "cache" / "contextengine").iterdir()
-        os.utime(mark, (time.time() - AGAIN_S, time.time() - AGAIN_S))
-        assert await fire() >= HOOK_S
-        way.turn(Way.CLOSED)
-        way.turn(Way.OPEN)
-
-        async def stored() -> bool:
-            await fire()
-            return not list(mark.parent.iterdir())
-
-        await soon(stored)
+        # However long it hangs, and however old what is known of it is.
+        for age in (0, PROBE_S, 3_600, -3_600):
+            now = time.time()
+            os.utime(mark, (now - age, now - age))
+            assert all(bound <= LATER_S for bound in await fire())
+        assert len(begun) == 3, "a question goes on beside, one at a time"
+        # Another service is not known to hang.
+        assert not away("127.0.0.1:1").known
+        probe = begun[0][begun[0].index("--address") :]
+        assert await asyncio.to_thread(main, probe) == 0
+        assert mark.exists()
+        way.hangs = False
+        assert await asyncio.to_thread(main, probe) == 0
+        assert not mark.exists()
+        await fire()
     assert await host.stored() == ["one"]
+
+
+async def test_the_question_that_a_hook_begins_outlives_it_and_holds_none_of_its_streams(
+    host: Host, tmp_path: Path
+) -> None:
+    given = {"session_id": SESSION, "transcript_path": str(host.file), "hook_event_name": "Stop"}
+    host.file.write_text(json.dumps(said("u1", None, "one")) + "\n", encoding="utf-8")
+    async with wire(host.home.app.address) as way:
+        mark = away(way.address, tmp_path).mark
+        mark.parent.mkdir(parents=True)
+        mark.touch()
+        os.utime(mark, (0, 0))
+        # It answers no glance.
+        way.slow = {"List": 4 * GLANCE_S}
+        words = ["-m", "contextengine_mcp.command", "--address", way.address, "hook"]
+        hook = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+            start_new_session=True,
+        )
+        out, _ = await hook.communicate(json.dumps(given).encode())
+        assert b"not recorded: DEADLINE_EXCEEDED" in out
+        with suppress(ProcessLookupError):
+            os.killpg(hook.pid, signal.SIGKILL)
+
+        async def gone() -> bool:
+            return not mark.exists()
+
+        await soon(gone)
 
 
 async def test_a_hook_that_runs_out_of_its_own_time_says_nothing_of_the_service(
@@ -219,7 +270,7 @@ async def test_a_hook_that_runs_out_of_its_own_time_says_nothing_of_the_service(
         words = ["--address", way.address, "--agent", "claude-code", "hook"]
         assert await asyncio.to_thread(main, words) == 0
         assert "not recorded: DEADLINE_EXCEEDED" in capsys.readouterr().err
-        assert not Away(way.address).lately
+        assert not away(way.address).known
     await host.fire("Stop")
     assert await host.stored() == ["one"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,19 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from contextengine import AsyncClient, assistant, user
+from contextengine_mcp.away import GLANCE_S, Away
 from contextengine_mcp.names import Names
+from contextengine_mcp.patience import PATIENCE_S
 from contextengine_mcp.server import STATUS, server
+from tests.hosts.wire import wire
 from tests.integration.harness import House, house, ref
 
 TALK = [user("The door code is 4711.", id="u1"), assistant("Noted.", id="a1")]
+
+
+def served(client: AsyncClient, names: Names, away: Away | None = None) -> Any:
+    """away: what is remembered of the service. None: nothing."""
+    return server(client, names, away or Away("", lambda: None, Path(os.devnull)))
 
 
 def text(result: Any) -> str:
@@ -24,7 +33,7 @@ def text(result: Any) -> str:
 
 
 async def asked(house: House, names: Names, tool: str, meta: Any = None, **given: Any) -> Any:
-    async with Client(server(house.client, names)) as host:
+    async with Client(served(house.client, names)) as host:
         return await host.call_tool(tool, given, meta=meta)
 
 
@@ -36,7 +45,7 @@ async def home(tmp_path: Path) -> Any:
 
 
 async def test_the_tools_are_those_of_the_engine_and_the_status(home: House) -> None:
-    async with Client(server(home.client, Names("codex", "thread-1"))) as host:
+    async with Client(served(home.client, Names("codex", "thread-1"))) as host:
         listed = await host.list_tools()
     offered = (await home.client.list_tools(ref("thread-1", agent="codex"))).tools
     assert [tool.name for tool in listed.tools] == [*(tool.name for tool in offered), STATUS]
@@ -66,7 +75,7 @@ async def test_a_session_of_the_command_line_wins_and_else_it_is_the_keys(home: 
 
 async def test_a_session_that_does_not_exist_yet_has_tools_and_says_so(home: House) -> None:
     names = Names("codex", "nobody")
-    async with Client(server(home.client, names)) as host:
+    async with Client(served(home.client, names)) as host:
         assert len((await host.list_tools()).tools) > 1
         answer = await host.call_tool(STATUS, {})
     assert answer.is_error
@@ -82,12 +91,47 @@ async def test_a_bad_argument_is_an_error_that_a_model_can_mend(home: House) -> 
 async def test_a_dead_service_stops_no_host() -> None:
     async with (
         AsyncClient("127.0.0.1:1", retry_for=0) as nobody,
-        Client(server(nobody, Names("codex", "s"))) as host,
+        Client(served(nobody, Names("codex", "s"))) as host,
     ):
         assert [tool.name for tool in (await host.list_tools()).tools] == [STATUS]
         answer = await host.call_tool("ctx_search", {"query": "door"})
     assert answer.is_error
     assert "error" in json.loads(text(answer))
+
+
+async def test_a_service_that_hangs_is_waited_for_once_and_one_that_works_is_not_hurried(
+    home: House, tmp_path: Path
+) -> None:
+    away = Away("", lambda: None, tmp_path)
+    given = {"query": "door code"}
+    async with (
+        wire(home.app.address) as way,
+        AsyncClient(way.address, retry_for=0, breaker=True) as client,
+        Client(served(client, Names("codex", "thread-1"), away)) as host,
+    ):
+        # Longer than it is waited for before it is asked, twice over.
+        way.slow = {"CallTool": 2.5 * PATIENCE_S / 2}
+        assert "4711" in text(await host.call_tool("ctx_search", given))
+        assert [name for name, _ in way.taken().calls].count("List") == 2
+        way.hangs = True
+        assert (await host.call_tool("ctx_search", given)).is_error
+        (call, _), (asked, bound) = way.taken().calls
+        assert (call, asked) == ("CallTool", "List")
+        assert bound <= PATIENCE_S / 2
+        assert away.known, "and hooks know it"
+        assert (await host.call_tool("ctx_search", given)).is_error
+        assert not way.taken().calls
+    # A process that does not know it yet has only a glance for it.
+    async with (
+        wire(home.app.address) as way,
+        AsyncClient(way.address, retry_for=0, breaker=True) as client,
+        Client(served(client, Names("codex", "thread-1"), away)) as host,
+    ):
+        way.hangs = True
+        assert len((await host.list_tools()).tools) == 1
+        ((asked, bound),) = way.taken().calls
+        assert asked == "List"
+        assert bound <= GLANCE_S
 
 
 async def test_the_command_serves_on_its_streams(home: House) -> None:

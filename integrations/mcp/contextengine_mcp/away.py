@@ -1,5 +1,5 @@
-"""That the service did not answer, remembered from one hook to the next: each is a process of its
-own, and a host waits for it."""
+"""That the service did not answer, remembered from one process to the next: each hook is one of its
+own, the tools are another, and a host waits for all of them."""
 
 from __future__ import annotations
 
@@ -14,47 +14,82 @@ import grpc
 
 from contextengine import ContextEngineError
 
-AGAIN_S = 30.0
-"""Seconds after which a hook waits for the service once more as if it had always answered."""
 GLANCE_S = 0.04
-"""Seconds that a hook before that waits for any answer at all."""
+"""Seconds that a hook waits for any answer at all from a service that is known to be away."""
+PROBE_S = 5.0
+"""Seconds that a question takes at most whether it is back, and between two of them. It goes on in
+a process of its own, since a service that is far away answers no glance."""
+
+Ask = Callable[[float], object]
+"""Any call, which waits so many seconds at most. Raises ContextEngineError."""
 
 
 class Away:
     """What is remembered of a service. Where nothing can be written, nothing is remembered."""
 
-    def __init__(self, address: str) -> None:
-        kept = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    def __init__(
+        self, address: str, begin: Callable[[], object], cache: Path | None = None
+    ) -> None:
+        """begin: begins a question, `probe` in another process, and does not wait for it. cache:
+        the folder of what may be lost. None: that of the user."""
+        kept = cache or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         name = hashlib.sha256(address.encode()).hexdigest()[:16]
-        self._mark = Path(kept) / "contextengine" / f"away-{name}"
+        self.mark = Path(kept) / "contextengine" / f"away-{name}"
+        """There while the service is known to be away; as old as the newest question."""
+        self._begin = begin
 
     @property
-    def lately(self) -> bool:
-        """Whether a hook has waited in vain a short while ago."""
-        try:
-            age = time.time() - self._mark.stat().st_mtime
-        except OSError:
-            return False
-        return 0 <= age < AGAIN_S
+    def known(self) -> bool:
+        """Whether somebody has waited in vain, and nobody was answered since."""
+        return self.mark.exists()
 
-    def ask(self, ask: Callable[[float], object], seconds: float) -> None:
+    def ask(self, ask: Ask, seconds: float) -> None:
         """Finds out whether the service answers at all, by a call of its own: one that answers
         slowly, since much is stored, is not away. Raises ContextEngineError where it does not.
 
-        ask: any call, which waits so many seconds at most. seconds: that a hook has.
+        seconds: that a hook has.
         """
-        lately = self.lately
+        began = time.monotonic()
         try:
-            ask(GLANCE_S if lately else seconds)
+            ask(GLANCE_S if self.known else seconds)
         except ContextEngineError as error:
-            # A hook that only glanced does not put off when the next one waits.
-            if error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not lately:
-                self._waited()
+            self.failed(error, time.monotonic() - began)
             raise
-        with suppress(OSError):
-            self._mark.unlink(missing_ok=True)
+        self.answered()
 
-    def _waited(self) -> None:
+    def probe(self, ask: Ask) -> None:
+        """Asks once whether the service is back. Whoever refuses to answer is there too."""
+        try:
+            ask(PROBE_S)
+        except ContextEngineError as error:
+            if _nobody(error):
+                return
+        self.answered()
+
+    def failed(self, error: ContextEngineError, seconds: float) -> None:
+        """A call has failed, after so many seconds. A refusal at once costs nobody anything."""
+        if self.known:
+            self._question()
+        elif _nobody(error) and seconds > GLANCE_S:
+            self._wrote()
+
+    def answered(self) -> None:
+        """The service is there."""
         with suppress(OSError):
-            self._mark.parent.mkdir(parents=True, exist_ok=True)
-            self._mark.touch()
+            self.mark.unlink(missing_ok=True)
+
+    def _question(self) -> None:
+        with suppress(OSError):
+            if not 0 <= time.time() - self.mark.stat().st_mtime < PROBE_S:
+                self._wrote()
+                self._begin()
+
+    def _wrote(self) -> None:
+        with suppress(OSError):
+            self.mark.parent.mkdir(parents=True, exist_ok=True)
+            self.mark.touch()
+
+
+def _nobody(error: ContextEngineError) -> bool:
+    """Whether it says that nobody answered in time."""
+    return error.code in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)

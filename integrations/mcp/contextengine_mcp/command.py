@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 
@@ -65,12 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tls", action="store_true", help="speak TLS")
     commands = parser.add_subparsers(dest="command", metavar="")
     commands.add_parser("serve", help="serve tools on standard input and output (the default)")
-    commands.add_parser(
+    hook = commands.add_parser(
         "hook",
         help="as a hook of Codex or Claude Code: record the transcript that standard input names",
         description="Reads a hook's JSON from standard input. Never stops its host: what goes wrong"
         " is said on standard error, with exit status 0.",
     )
+    hook.add_argument("--probe", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
@@ -81,20 +83,48 @@ async def _serve(given: argparse.Namespace) -> int:
     async with AsyncClient(
         given.address, token=_token(), tls=given.tls, retry_for=0, breaker=True
     ) as client:
-        await serve(client, names)
+        await serve(client, names, _away(given))
     return 0
 
 
 def _hook(given: argparse.Namespace) -> int:
+    away = _away(given)
     try:
+        if given.probe:
+            with _client(given) as client:
+                away.probe(lambda seconds: client.engines.list(timeout=seconds))
+            return 0
         event = hooks.read(sys.stdin.read())
         # First: what the model is told does not hang on what becomes of the recording.
         sys.stdout.write(hooks.note(event))
-        with Client(given.address, token=_token(), tls=given.tls, retry_for=0) as client:
-            hooks.record(client, given.agent, event, HOOK_S, Away(given.address))
+        with _client(given) as client:
+            hooks.record(client, given.agent, event, HOOK_S, away)
     except (hooks.HookError, TranscriptError, ContextEngineError, OSError) as error:
         sys.stderr.write(f"contextengine-mcp: not recorded: {error}\n")
     return 0
+
+
+def _away(given: argparse.Namespace) -> Away:
+    return Away(given.address, lambda: _probing(given))
+
+
+def _probing(given: argparse.Namespace) -> subprocess.Popen[bytes]:
+    """Begins to ask whether the service is back. The host ends a hook together with what the hook
+    started, and waits for whoever holds its streams: this process has its own."""
+    words = ["--address", given.address, *(["--tls"] if given.tls else []), "hook", "--probe"]
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(
+        # The folder that is worked in holds others' modules.
+        [sys.executable, "-P", "-m", "contextengine_mcp.command", *words],
+        stdin=nothing,
+        stdout=nothing,
+        stderr=nothing,
+        start_new_session=True,
+    )
+
+
+def _client(given: argparse.Namespace) -> Client:
+    return Client(given.address, token=_token(), tls=given.tls, retry_for=0)
 
 
 def _token() -> str:

@@ -17,7 +17,9 @@ from mcp.server.stdio import stdio_server
 from contextengine import AsyncClient, ContextEngineError
 from contextengine.types import GetStatusResponse, SessionRef
 
+from .away import Away
 from .names import Names
+from .patience import Patience
 
 STATUS = "context_status"
 INSTRUCTIONS = (
@@ -25,7 +27,8 @@ INSTRUCTIONS = (
     " context. Search it with these tools before you ask for what was said before."
 )
 _TIMEOUT_S = 20.0
-"""A model waits for a tool; a search counts and may take some seconds."""
+"""A model waits for a tool; a search counts and may take some seconds. A service that does not
+answer at all costs less (patience.py)."""
 _STATUS_TOOL = mcp.Tool(
     name=STATUS,
     description=(
@@ -38,15 +41,17 @@ _STATUS_TOOL = mcp.Tool(
 Context = ServerRequestContext[Any, Any]
 
 
-def server(client: AsyncClient, names: Names) -> Server[Any]:
-    """The server, whose tools are asked of `client` at each call."""
+def server(client: AsyncClient, names: Names, away: Away) -> Server[Any]:
+    """The server, whose tools are asked of `client` at each call. away: what is remembered of the
+    service."""
+    patience = Patience(client, away)
 
     async def list_tools(
         context: Context, params: mcp.PaginatedRequestParams | None
     ) -> mcp.ListToolsResult:
         try:
             ref = names.of(_meta(params))
-            reply = await client.list_tools(ref, timeout=_TIMEOUT_S)
+            reply = await patience.answered(lambda: client.list_tools(ref, timeout=_TIMEOUT_S))
         except ContextEngineError:
             # A host asks once, when it starts; one that gets an error goes on without any tool.
             return mcp.ListToolsResult(tools=[_STATUS_TOOL])
@@ -64,12 +69,13 @@ def server(client: AsyncClient, names: Names) -> Server[Any]:
         ref = names.of(_meta(params))
         try:
             if params.name == STATUS:
-                return _answer(_status(await client.get_status(ref, timeout=_TIMEOUT_S)), False)
-            reply = await client.call_tool(
-                ref,
-                name=params.name,
-                arguments_json=json.dumps(params.arguments or {}).encode(),
-                timeout=_TIMEOUT_S,
+                status = await patience.answered(lambda: client.get_status(ref, timeout=_TIMEOUT_S))
+                return _answer(_status(status), False)
+            arguments = json.dumps(params.arguments or {}).encode()
+            reply = await patience.answered(
+                lambda: client.call_tool(
+                    ref, name=params.name, arguments_json=arguments, timeout=_TIMEOUT_S
+                )
             )
         except ContextEngineError as error:
             return _answer(_failure(ref, error), True)
@@ -83,9 +89,9 @@ def server(client: AsyncClient, names: Names) -> Server[Any]:
     )
 
 
-async def serve(client: AsyncClient, names: Names) -> None:
+async def serve(client: AsyncClient, names: Names, away: Away) -> None:
     """Serves on standard input and output until the host closes them."""
-    serving = server(client, names)
+    serving = server(client, names, away)
     async with stdio_server() as (read, write):
         await serving.run(read, write, serving.create_initialization_options())
 

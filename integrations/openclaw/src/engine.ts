@@ -1,6 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { ContextEngineError } from "@contextengine/client";
+import { type CallOptions, ContextEngineError } from "@contextengine/client";
 import {
   AfterTurnResponse_Status as Status,
   type CompactResponse,
@@ -111,19 +111,10 @@ export class Engine {
 
   /** Stores an accepted turn. Raises where that fails: OpenClaw keeps the turn then, and comes again. */
   async commitTurn(params: CommitParams): Promise<{ status: "committed" | "duplicate" }> {
-    const talk = this.service.talk(params);
-    const { advancementKey, admission, isHeartbeat = false } = params;
-    await this.introduced(talk, COMMIT_MS);
-    const heartbeatFrom = isHeartbeat ? admission.entryId : undefined;
-    await talk.transcript.bring({ timeoutMs: COMMIT_MS, heartbeatFrom });
-    const usage = usageOf(params.messages);
-    const reply = await talk.session.afterTurn(
-      { advancementKey, isHeartbeat, ...(usage ? { usage } : {}) },
-      { timeoutMs: COMMIT_MS },
-    );
+    const status = await this.service.answered((signal) => this.committed(params, { timeoutMs: COMMIT_MS, signal }));
     this.brought = false;
     this.turn = undefined;
-    return { status: reply.status === Status.DUPLICATE ? "duplicate" : "committed" };
+    return { status: status === Status.DUPLICATE ? "duplicate" : "committed" };
   }
 
   /** Makes the history smaller, here or in OpenClaw. */
@@ -135,7 +126,8 @@ export class Engine {
     const error = await this.trying(async () => {
       // Amid a turn the transcript has the turn's own messages, which are OpenClaw's until it is accepted.
       if (manual) await this.bring(talk);
-      reply = await talk.session.compact(asked(params, talk), params.abortSignal ? { signal: params.abortSignal } : {});
+      const what = asked(params, talk);
+      reply = await this.service.answered((signal) => talk.session.compact(what, { signal }), params.abortSignal);
     });
     if (params.abortSignal?.aborted) throw params.abortSignal.reason;
     if (!reply) return { ok: false, compacted: false, reason: `contextengine: ${error?.message}` };
@@ -194,15 +186,24 @@ export class Engine {
     return Math.min(this.turn.budget, tokenBudget);
   }
 
+  private async committed(params: CommitParams, options: { timeoutMs: number; signal: AbortSignal }): Promise<Status> {
+    const talk = this.service.talk(params);
+    const { advancementKey, admission, isHeartbeat = false } = params;
+    await this.introduced(talk, options);
+    await talk.transcript.bring({ ...options, heartbeatFrom: isHeartbeat ? admission.entryId : undefined });
+    const usage = usageOf(params.messages);
+    return (await talk.session.afterTurn({ advancementKey, isHeartbeat, ...(usage ? { usage } : {}) }, options)).status;
+  }
+
   private async bring(talk: Talk): Promise<void> {
-    await this.introduced(talk, this.service.settings.patienceMs);
+    await this.introduced(talk, this.patience);
     await talk.transcript.bring(this.patience);
     this.brought = true;
   }
 
   /** Says once who the host is, and hears which engine serves the session. */
-  private async introduced(talk: Talk, timeoutMs: number): Promise<void> {
-    talk.engine ??= (await talk.session.bootstrap({ host: HOST }, { timeoutMs })).engine;
+  private async introduced(talk: Talk, options: CallOptions): Promise<void> {
+    talk.engine ??= (await talk.session.bootstrap({ host: HOST }, options)).engine;
   }
 
   /** OpenClaw compacts by itself; what it did is told to the service. */

@@ -1,4 +1,6 @@
-import { Client, type Session } from "@contextengine/client";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { Client, DeadlinePassed, type Session, Unavailable } from "@contextengine/client";
 import type { EngineInfo } from "@contextengine/client/types";
 
 import type { Named, Sdk } from "./openclaw.js";
@@ -67,6 +69,31 @@ export class Service {
     if (this.talks.size > MOST && oldest !== undefined) this.talks.delete(oldest);
     known.transcript.storePath ??= named.sessionTarget?.storePath;
     return known;
+  }
+
+  /**
+   * What a call answers that may take long, as long as the service answers anything meanwhile: one that does not costs
+   * `patienceMs`, half of it until it is asked, half for that. `given`: whoever called no longer wants it.
+   */
+  async answered<T>(call: (signal: AbortSignal) => Promise<T>, given?: AbortSignal): Promise<T> {
+    const half = this.settings.patienceMs / 2;
+    const stop = new AbortController();
+    const running = call(given ? AbortSignal.any([given, stop.signal]) : stop.signal);
+    const ended = running.then(
+      () => true,
+      () => true,
+    );
+    while (!(await Promise.race([ended, sleep(half, false, { ref: false })]))) {
+      try {
+        await this.client.engines.list({}, { timeoutMs: half });
+      } catch (error) {
+        // Whoever refuses is there.
+        if (!(error instanceof Unavailable || error instanceof DeadlinePassed)) continue;
+        stop.abort();
+        throw error;
+      }
+    }
+    return running;
   }
 
   private begun(ref: ReturnType<typeof refOf>): Talk {

@@ -30,7 +30,8 @@ export function toolsOf(service: Service, place: Place): Tool[] | null {
   const run = async (name: string, args: Json, signal?: AbortSignal): Promise<string> => {
     try {
       const argumentsJson = Buffer.from(JSON.stringify(args ?? {}));
-      const reply = await session.callTool({ name, argumentsJson }, { timeoutMs: TOOL_MS, signal });
+      const what = { name, argumentsJson };
+      const reply = await service.answered((stop) => session.callTool(what, { timeoutMs: TOOL_MS, signal: stop }), signal);
       return Buffer.from(reply.resultJson).toString();
     } catch (error) {
       if (!(error instanceof ContextEngineError)) throw error;

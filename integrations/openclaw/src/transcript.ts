@@ -17,6 +17,8 @@ const ALL = { has: () => true };
 export interface BringOptions {
   /** The deadline of each call in milliseconds. */
   timeoutMs: number;
+  /** Aborted where nobody waits for it any longer. */
+  signal?: AbortSignal;
   /** The entry from which on all that comes is a heartbeat's. */
   heartbeatFrom?: string | undefined;
 }

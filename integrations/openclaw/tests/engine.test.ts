@@ -1,7 +1,8 @@
 /** The engine against the service that CONTEXTENGINE_ADDRESS names. */
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { toPi } from "@contextengine/client/formats";
 
@@ -25,6 +26,12 @@ async function stored(host: SmallHost): Promise<AgentMessage[]> {
     if (kind.case === "message" && !kind.value.retiredRevision && kind.value.message) found.push(...toPi([kind.value.message]));
   }
   return found;
+}
+
+/** Waits until the service owes the session nothing. */
+async function rested({ service, sessionId }: SmallHost): Promise<void> {
+  const session = service.client.session({ agentId: "main", sessionId });
+  while ((await session.status({})).jobs.length) await sleep(10);
 }
 
 async function holdsAll(host: SmallHost): Promise<void> {
@@ -52,12 +59,13 @@ test("a turn keeps its first budget, and what it begins with", async () => {
   for (let at = 0; at < 60; at++) {
     const shown = await host.turn(`question ${at} ${MUCH}`, `answer ${at} ${MUCH}`, 16_000, ["found"]);
     const [first, again] = shown.map(textsOf);
-    // A compaction may be done amid a turn.
     within += Number(first?.every((text, index) => again?.[index] === text));
     assert.ok((shown[0]?.estimatedTokens ?? 0) <= 16_000);
     last = first;
+    // Else it depends on the machine whether a compaction is done amid a turn, or ever.
+    await rested(host);
   }
-  assert.ok(within >= 55, `${within} of 60 turns keep what they began with`);
+  assert.equal(within, 60, "turns keep what they began with");
   assert.ok(last?.some((text) => text.includes("trust=untrusted")));
   await holdsAll(host);
   host.service.client.close();
@@ -87,6 +95,35 @@ test("a service that is away loses no turn and shows OpenClaw's own list within 
   assert.equal(shown?.messages.length, away.entries.length - 2);
   await holdsAll(host);
   host.service.client.close();
+});
+
+test("a service that falls silent is waited for as long as a turn waits, and one that works as long as it takes", async () => {
+  // What is sent arrives, and from then on nothing comes back.
+  let deaf = false;
+  const [host, port] = String(process.env["CONTEXTENGINE_ADDRESS"]).split(":");
+  const relay = createServer((socket) => {
+    const there = connect(Number(port), host);
+    socket.on("error", () => undefined).on("close", () => there.destroy());
+    there.on("error", () => undefined).on("close", () => socket.destroy());
+    socket.pipe(there);
+    there.on("data", (some) => void (deaf || socket.write(some)));
+  });
+  await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
+  const small = new SmallHost({ address: `127.0.0.1:${(relay.address() as { port: number }).port}` });
+  await small.turn("one", "first", WIDE);
+  assert.equal(await small.service.answered(() => sleep(2_500, "late")), "late");
+  deaf = true;
+  let stopped = false;
+  const never = (signal: AbortSignal) =>
+    new Promise<never>((_, reject) => {
+      signal.onabort = () => reject((stopped = true));
+    });
+  await assert.rejects(small.service.answered(never), /DEADLINE_EXCEEDED/);
+  assert.ok(stopped);
+  await small.turn("two", "second", WIDE);
+  assert.equal(small.outbox.length, 1);
+  small.service.client.close();
+  relay.close();
 });
 
 test("a failed turn is in the transcript and comes with the next", async () => {
