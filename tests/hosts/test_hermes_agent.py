@@ -18,6 +18,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 
 from contextengine import SessionRef
+from contextengine import types as t
 from contextengine.messages import text_of
 from contextengine_hermes.block import part
 from tests.hosts.frameworks.brain import FAILS
@@ -29,6 +30,12 @@ from tests.hosts.walk import commands
 from tests.integration.harness import House, house, ref
 
 HERMES = os.environ.get("CONTEXTENGINE_HERMES", "")
+THEIRS = """
+model:
+  {provider: custom, base_url: "%s/v1", api_key: k, default: mock-1, context_length: 64000}
+memory: {memory_enabled: false, user_profile_enabled: false}
+"""
+"""What a user of Hermes has set before."""
 AGENT = Path(__file__).parent / "hermes" / "told_agent.py"
 TURN_S = 120.0
 PROBED_S = 2.0
@@ -224,26 +231,52 @@ async def test_a_service_that_is_away_is_waited_for_once(tmp_path: Path, way: Wa
         await agrees(host, await host.do(say="five"))
 
 
-async def test_what_its_page_says_sets_it_up(tmp_path: Path) -> None:
+async def test_what_its_page_says_leads_to_a_request_with_a_summary(tmp_path: Path) -> None:
     home, program = tmp_path / "hermes", Path(HERMES).with_name("hermes")
-    given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HERMES_HOME": str(home)}
-    typed = [shlex.split(line) for line in commands()["Hermes Agent"]]
-    for words in [one[1:] for one in typed if one[0] == "hermes" and one[1:]] + [
-        ["plugins", "list"]
-    ]:
-        asked = [str(program), *words]
-        process = await asyncio.create_subprocess_exec(
-            *asked,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=given,
-        )
-        out, _ = await process.communicate()
-        assert process.returncode == 0, out.decode()
-    (line,) = [one for one in out.decode().splitlines() if "contextengine " in one]
-    assert "enabled" in line
-    assert "engine: contextengine" in (home / "config.yaml").read_text(encoding="utf-8")
+    home.mkdir()
+    # Each turn calls a tool: the newest steps are never summarized.
+    upstream = Upstream(lambda number, given: lively(1, given))
+    async with house(tmp_path) as service, serving(upstream.application) as there:
+        (home / "config.yaml").write_text(THEIRS % there, encoding="utf-8")
+        given = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "HERMES_HOME": str(home),
+            "CONTEXTENGINE_ADDRESS": service.app.address,
+        }
+
+        async def types(*words: str) -> None:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env=given,
+                cwd=tmp_path,
+            )
+            out, _ = await process.communicate()
+            assert process.returncode == 0, out.decode()
+
+        *setting_up, begun = [
+            shlex.split(line) for line in commands()["Hermes Agent"] if line.startswith("hermes")
+        ]
+        for line in setting_up:
+            await types(*line[1:])
+        # The page's last command, told what its user would type into it.
+        assert begun == ["hermes"]
+        told = [f"question {at}: {'and what of this ' * 2_000}" for at in range(6)]
+        for at, words in enumerate(told):
+            await types("chat", "-Q", *(["--continue"] if at else []), "-q", words)
+        asked = [one.json for one in upstream.seen if one.body]
+        last = [row for row in asked[-1]["messages"] if row["role"] != "system"]
+        assert part(str(last[0]["content"])).items, "a summary stands in the request"
+        assert any(str(row["content"]).endswith(told[-1].strip()) for row in last)
+        assert "ctx_search" in json.dumps(asked[-1]["tools"])
+        (session,) = (await service.client.sessions.list(agent_id="hermes")).sessions
+        rows = await service.rows(refs(session.session_id))
+        said = [text_of(row.message) for row in rows if row.message.role == t.ROLE_USER]
+        assert [one.strip() for one in said] == [one.strip() for one in told]
 
 
 async def test_two_turns_with_the_same_words_are_two(tmp_path: Path) -> None:

@@ -72,9 +72,9 @@ class Wire(grpc.GenericRpcHandler):
             if self.hangs:
                 await asyncio.Event().wait()
             await asyncio.sleep(self.slow.get(details.method.rpartition("/")[2], 0))
-            way: Any = self._ways.setdefault(
-                self.target, grpc.aio.insecure_channel(self.target, options=_LARGE)
-            )
+            if self.target not in self._ways:
+                self._ways[self.target] = grpc.aio.insecure_channel(self.target, options=_LARGE)
+            way: Any = self._ways[self.target]
             kept = [
                 (name, value)
                 for name, value in context.invocation_metadata() or ()
