@@ -187,7 +187,7 @@ test-ai-sdk: setup ai-sdk $(AI_SDK_7) ## Drive version 6 of the AI SDK of Vercel
 	CONTEXTENGINE_CLIENTS=typescript $(BIN)/python -m pytest -q tests/clients/test_ai_sdk.py
 
 test-recorded: setup $(CODEX) $(CLAUDE_CODE) ## Hold the real Codex and Claude Code (0.8 GB), whose plugins record, to the table of scenarios
-	$(BIN)/python -m pytest -q -s tests/hosts/test_table.py tests/hosts/test_waits.py -k 'codex or claude-code'
+	$(BIN)/python -m pytest -q -s tests/hosts/test_table.py tests/hosts/test_waits.py tests/hosts/test_behind_the_proxy.py -k 'codex or claude-code'
 
 # Turns of each conversation that the SDKs of Python and Node hold through the proxy; `make test` plays ten.
 HOST_TURNS ?= 200
@@ -197,8 +197,8 @@ LONG_TALKS := tests/hosts/test_proxy.py tests/hosts/test_node_sdks.py
 INSTALLED = $(if $(wildcard $(OPENCLAW)),CONTEXTENGINE_OPENCLAW=$(abspath tests/hosts/openclaw)) $(if $(wildcard $(HERMES)/bin/python),CONTEXTENGINE_HERMES=$(abspath $(HERMES)/bin/python))
 
 test-hosts: setup $(FRAMEWORKS_READY) $(if $(shell command -v npm),$(NODE_HOSTS) openclaw) ## Hold all hosts that are installed to their tests, long conversations to the proxy, and print what a call costs more
-	CONTEXTENGINE_HOST_TURNS=$(HOST_TURNS) $(FRAMEWORKS)/bin/python -m pytest -q -s $(LONG_TALKS)
-	$(INSTALLED) $(FRAMEWORKS)/bin/python -m pytest -q -n auto --dist worksteal tests/hosts $(addprefix --ignore=,$(LONG_TALKS))
+	CONTEXTENGINE_HOST_TURNS=$(HOST_TURNS) $(FRAMEWORKS)/bin/python -m pytest -q -n auto --dist worksteal --durations=5 $(LONG_TALKS)
+	$(INSTALLED) $(FRAMEWORKS)/bin/python -m pytest -q -n auto --dist worksteal --durations=15 tests/hosts $(addprefix --ignore=,$(LONG_TALKS))
 	$(BIN)/python -m tests.hosts.latency
 
 test-frameworks: $(FRAMEWORKS_READY) ## Hold every framework, installed into tests/hosts, to one table of scenarios

@@ -65,9 +65,11 @@ func fromAnthropic(n node, err *error) *pb.Message {
 		if results > 0 && results == len(message.Parts) {
 			message.Role = pb.Role_ROLE_TOOL
 		}
+	case "system": // instructions that hold from there on stand among the messages
+		message.Role = pb.Role_ROLE_SYSTEM
 	default:
 		if *err == nil {
-			*err = n.wrong("role", "user or assistant is needed")
+			*err = n.wrong("role", "user, assistant or system is needed")
 		}
 	}
 	return message
@@ -197,17 +199,18 @@ type AnthropicRequest struct {
 }
 
 // ToAnthropic is the conversation as a Messages request says it. What came from Anthropic comes back as it was. Leading
-// instructions become System, later ones a user's text; what the format cannot say is left out, and a message of nothing
+// instructions become System, later ones a user's text unless they came as such; what the format cannot say is left out, and a message of nothing
 // else with it.
 func ToAnthropic(messages []*pb.Message) AnthropicRequest {
 	request := AnthropicRequest{Messages: []json.RawMessage{}}
 	for _, message := range messages {
+		among := cameAmong(message)
 		instructs := message.GetRole() == pb.Role_ROLE_SYSTEM || message.GetRole() == pb.Role_ROLE_DEVELOPER
 		content := toAnthropicContent(message)
 		blocks, isList := content.([]any)
 		switch {
 		case content == nil || content == "" || isList && len(blocks) == 0:
-		case instructs && len(request.Messages) == 0:
+		case instructs && !among && len(request.Messages) == 0:
 			for _, block := range blocks {
 				request.System = append(request.System, compact(block))
 			}
@@ -215,11 +218,23 @@ func ToAnthropic(messages []*pb.Message) AnthropicRequest {
 			role := "user"
 			if message.GetRole() == pb.Role_ROLE_ASSISTANT {
 				role = "assistant"
+			} else if instructs && among {
+				role = "system"
 			}
 			request.Messages = append(request.Messages, compact(object{{"role", role}, {"content", content}}))
 		}
 	}
 	return request
+}
+
+// cameAmong says whether instructions came as a message of their own, and not before all messages.
+func cameAmong(message *pb.Message) bool {
+	if message.GetNative().GetFormat() != AnthropicMessages {
+		return false
+	}
+	value, err := parseJSON(message.Native.Json)
+	_, is := value.(object)
+	return is && err == nil
 }
 
 func toAnthropicContent(message *pb.Message) any {

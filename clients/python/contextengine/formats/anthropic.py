@@ -52,8 +52,8 @@ def _system(system: object) -> Message:
 
 def _message(node: Node, native: bytes) -> Message:
     role = node.required("role")
-    if role not in ("user", "assistant"):
-        raise node.error("role", "user or assistant is needed")
+    if role not in ("user", "assistant", "system"):
+        raise node.error("role", "user, assistant or system is needed")
     parts = _blocks(node, "content")
     message = Message(parts=parts, native=Native(format=FORMAT, json=native))
     if role == "assistant":
@@ -64,6 +64,9 @@ def _message(node: Node, native: bytes) -> Message:
         message.stop_reason = node.text("stop_reason")
         if (usage := node.node("usage")) is not None:
             message.usage.CopyFrom(_usage(usage))
+    elif role == "system":
+        # Instructions that hold from there on stand among the messages.
+        message.role = ROLE_SYSTEM
     elif parts and all(part.HasField("tool_result") for part in parts):
         message.role = ROLE_TOOL
     else:

@@ -28,9 +28,9 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
     """`system`, where there is one, and `messages` of a request. What came from Anthropic comes
     back as it was.
 
-    Leading instructions become `system`, later ones a user's text. Tool results are a user's. What
-    the format cannot say (unsigned reasoning, other vendors' items) is left out, and a message of
-    nothing else with it.
+    Leading instructions become `system`, later ones a user's text, unless they came as such. Tool
+    results are a user's. What the format cannot say (unsigned reasoning, other vendors' items) is
+    left out, and a message of nothing else with it.
     """
     system: list[Block] = []
     written: list[dict[str, Any]] = []
@@ -47,10 +47,12 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
             content = _blocks(message.parts)
         if not content:
             continue
-        if instructs and not written:
+        among = instructs and isinstance(native, dict)
+        if instructs and not among and not written:
             system += content
         else:
             role = "assistant" if message.role == ROLE_ASSISTANT else "user"
+            role = "system" if among else role
             written.append({"role": role, "content": content})
     return ({"system": system} if system else {}) | {"messages": written}
 

@@ -56,7 +56,9 @@ fn message_of(node: &Node) -> Result<Message, FormatError> {
             let role = if is_tool { Role::Tool } else { Role::User };
             Ok(Message { role: role.into(), parts, ..Default::default() })
         }
-        _ => Err(node.wrong("role", "user or assistant is needed")),
+        // Instructions that hold from there on stand among the messages.
+        "system" => Ok(Message { role: Role::System.into(), parts, ..Default::default() }),
+        _ => Err(node.wrong("role", "user, assistant or system is needed")),
     }
 }
 

@@ -22,25 +22,36 @@ pub struct AnthropicRequest {
 }
 
 /// The conversation as a Messages request says it. What came from Anthropic comes back with its role and content as they were.
-/// Leading instructions become `system`, later ones a user's text; what the format cannot say is left out, and a message of
+/// Leading instructions become `system`, later ones a user's text unless they came as such; what the format cannot say is left out, and a message of
 /// nothing else with it.
 pub fn to_anthropic<'a>(messages: impl IntoIterator<Item = &'a Message>) -> AnthropicRequest {
     let mut request = AnthropicRequest { system: Vec::new(), messages: Vec::new() };
     for message in messages {
         let Some(content) = content_of(message) else { continue };
         let instructs = matches!(message.role(), Role::System | Role::Developer);
+        let among = instructs && came_among(message);
         match content {
-            Value::List(blocks) if instructs && request.messages.is_empty() => {
+            Value::List(blocks) if instructs && !among && request.messages.is_empty() => {
                 request.system.extend(blocks.iter().map(Value::written));
             }
             content => {
-                let role = if message.role() == Role::Assistant { "assistant" } else { "user" };
+                let role = match message.role() {
+                    Role::Assistant => "assistant",
+                    _ if among => "system",
+                    _ => "user",
+                };
                 let written = object([("role", Value::text(role)), ("content", content)]);
                 request.messages.push(Value::Object(written).written());
             }
         }
     }
     request
+}
+
+/// Whether instructions came as a message of their own, and not before all messages.
+fn came_among(message: &Message) -> bool {
+    let native = message.native.as_ref().filter(|native| native.format == ANTHROPIC_MESSAGES);
+    native.is_some_and(|native| matches!(Value::read(&native.json), Ok(Value::Object(_))))
 }
 
 /// None: nothing that the format could say.

@@ -68,7 +68,9 @@ function fromNode(node: Node): Omit<MessageInitShape<typeof MessageSchema>, "$ty
       ...(usage ? { usage: usageOf(usage) } : {}),
     };
   }
-  if (role !== "user") throw node.error("role", "user or assistant is needed");
+  // Instructions that hold from there on stand among the messages.
+  if (role === "system") return { role: Role.SYSTEM, parts };
+  if (role !== "user") throw node.error("role", "user, assistant or system is needed");
   const answers = parts.length > 0 && parts.every(({ kind }) => kind.case === "toolResult");
   return { role: answers ? Role.TOOL : Role.USER, parts };
 }
@@ -148,12 +150,12 @@ function usageOf(node: Node): MessageInitShape<typeof UsageSchema> {
 /** The part of a Messages request that says the conversation. */
 export interface AnthropicRequest {
   system?: unknown[];
-  messages: { role: "user" | "assistant"; content: unknown }[];
+  messages: { role: "user" | "assistant" | "system"; content: unknown }[];
 }
 
 /**
  * The conversation as a Messages request says it. What came from Anthropic comes back as it was. Leading instructions become
- * `system`, later ones a user's text; what the format cannot say is left out, and a message of nothing else with it.
+ * `system`, later ones a user's text unless they came as such; what the format cannot say is left out, and a message of nothing else with it.
  */
 export function toAnthropic(messages: readonly Message[]): AnthropicRequest {
   const system: unknown[] = [];
@@ -162,10 +164,16 @@ export function toAnthropic(messages: readonly Message[]): AnthropicRequest {
     const instructs = message.role === Role.SYSTEM || message.role === Role.DEVELOPER;
     const content = contentIn(message);
     if (!content?.length) continue;
-    if (instructs && !written.length && Array.isArray(content)) system.push(...content);
+    if (instructs && cameAmong(message)) written.push({ role: "system", content });
+    else if (instructs && !written.length && Array.isArray(content)) system.push(...content);
     else written.push({ role: message.role === Role.ASSISTANT ? "assistant" : "user", content });
   }
   return { ...(system.length ? { system } : {}), messages: written };
+}
+
+/** Whether instructions came as a message of their own, and not before all messages. */
+function cameAmong(message: Message): boolean {
+  return message.native?.format === ANTHROPIC_MESSAGES && isObject(parse(message.native.json, "native"));
 }
 
 function contentIn(message: Message): string | unknown[] | undefined {

@@ -85,8 +85,12 @@ public final class AnthropicMessages {
             Node usage = node.node("usage");
             return usage == null ? message : message.setUsage(usageOf(usage));
         }
+        if (role.equals("system")) {
+            // Instructions that hold from there on stand among the messages.
+            return message.setRole(Role.ROLE_SYSTEM);
+        }
         if (!role.equals("user")) {
-            throw node.error("role", "user or assistant is needed");
+            throw node.error("role", "user, assistant or system is needed");
         }
         boolean answers = !parts.isEmpty() && parts.stream().allMatch(Part::hasToolResult);
         return message.setRole(answers ? Role.ROLE_TOOL : Role.ROLE_USER);
@@ -165,7 +169,8 @@ public final class AnthropicMessages {
 
     /**
      * Writes the conversation as a request says it. What came from Anthropic comes back as it was. Leading instructions become
-     * {@code system}, later ones a user's text; what the format cannot say is left out, and a message of nothing else with it.
+     * {@code system}, later ones a user's text unless they came as such; what the format cannot say is left out, and a message
+     * of nothing else with it.
      *
      * @param messages any messages
      * @return the conversation
@@ -180,15 +185,23 @@ public final class AnthropicMessages {
             if (content == null || content.equals(new JsonPrimitive("")) || content == blocks && blocks.isEmpty()) {
                 continue;
             }
-            if (instructs && written.isEmpty()) {
+            boolean among = instructs && cameAmong(message);
+            if (instructs && !among && written.isEmpty()) {
                 blocks.forEach(block -> system.add(Json.compact(block)));
             } else {
-                JsonObject made = Json.object("role", message.getRole() == Role.ROLE_ASSISTANT ? "assistant" : "user");
+                String role = message.getRole() == Role.ROLE_ASSISTANT ? "assistant" : "user";
+                JsonObject made = Json.object("role", among ? "system" : role);
                 made.add("content", content);
                 written.add(Json.compact(made));
             }
         }
         return new AnthropicRequest(system, written);
+    }
+
+    /** Whether instructions came as a message of their own, and not before all messages. */
+    private static boolean cameAmong(Message message) {
+        return message.getNative().getFormat().equals(FORMAT)
+                && Json.parse(message.getNative().getJson().toStringUtf8(), "native") instanceof JsonObject;
     }
 
     /** What a message says: its original content, or blocks of its parts. Null: nothing. */

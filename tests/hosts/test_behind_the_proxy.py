@@ -1,0 +1,144 @@
+"""Codex and Claude Code behind the proxy, set up as docs/hosts.md says: once its conversation does
+not fit any more, the request of the program itself holds a summary of the service's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.codex.app_server import binary
+from tests.hosts.frameworks.claude_code_host import INSTALLED
+from tests.hosts.stage import apart
+from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.hosts.walk import commands
+from tests.integration.harness import house
+
+PAGES = "127.0.0.1:8787"
+"""Where the page's proxy listens; the test's takes a port that is free."""
+pytestmark = pytest.mark.timeout(900)
+
+
+@dataclass(frozen=True)
+class Program:
+    """How a test says what a user of the program would type into it."""
+
+    title: str
+    """Its part of docs/hosts.md."""
+    path: Path | None
+    """None: it is not installed."""
+    begun: tuple[str, ...]
+    goes_on: tuple[str, ...]
+    settings: dict[str, str]
+    tool: tuple[str, Json]
+    window: int
+    """Tokens, so that some turns do not fit behind what it says before all messages."""
+
+
+CODEX = Program(
+    "Codex, where the service decides what its model sees",
+    binary(),
+    ("exec", "--skip-git-repo-check"),
+    ("exec", "resume", "--last", "--skip-git-repo-check"),
+    {},
+    ("exec_command", {"cmd": "true"}),
+    48_000,
+)
+CLAUDE_CODE = Program(
+    "Claude Code, where the service decides what its model sees",
+    next(INSTALLED.glob("@anthropic-ai/claude-code-*/claude"), None),
+    ("--allowedTools=Read", "-p"),
+    ("--allowedTools=Read", "--continue", "-p"),
+    {
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    },
+    ("Read", {"file_path": str(Path(__file__).parent / "walk.py")}),
+    70_000,
+)
+PROGRAMS = [pytest.param(CODEX, id="codex"), pytest.param(CLAUDE_CODE, id="claude-code")]
+
+
+class Typing:
+    """A user who types what the page says, into a folder of its own."""
+
+    def __init__(self, path: Path, program: Program, settings: dict[str, str]) -> None:
+        self._program, self._settings = program, settings
+        self._work = path / "work"
+        self._work.mkdir()
+        (path / "codex").mkdir()
+        self._home = path
+
+    async def types(self, words: Sequence[str], given: str = "") -> None:
+        """One command, to its end."""
+        assert self._program.path is not None
+        process = await asyncio.create_subprocess_exec(
+            self._program.path,
+            *words,
+            cwd=self._work,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self._home),
+                "CODEX_HOME": str(self._home / "codex"),
+                **self._program.settings,
+                **self._settings,
+            },
+        )
+        out, _ = await process.communicate(given.encode())
+        assert process.returncode == 0, out.decode()
+
+
+def answering(program: Program) -> Upstream:
+    """A provider: each question is answered behind a call, since the newest steps are never
+    summarized."""
+    tool, arguments = program.tool
+
+    def answer(number: int, given: Json) -> Answer:
+        rows = given.get("messages") or given["input"]
+        said = [row for row in rows if row.get("role") == "user" or "output" in row][-1]
+        if "tool_result" in json.dumps(said) or "output" in said:
+            return Answer(f"Answer {number}: {'well ' * 1_500}")
+        return Answer(calls=[arguments], tool=tool)
+
+    return Upstream(answer)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_what_its_page_says_leads_to_a_request_with_a_summary(
+    program: Program, tmp_path: Path
+) -> None:
+    if program.path is None:
+        pytest.skip("it is not installed")
+    _, proxy, last = commands()[program.title]
+    assert proxy == "contextengine-proxy"
+    upstream = answering(program)
+    told = [f"question {at}: and so on{' and what of this' * 400}" for at in range(8)]
+    more = ("--window", str(program.window))
+    async with (
+        house(tmp_path) as home,
+        serving(upstream.application) as there,
+        apart(there, home.app.address, tmp_path, "--anthropic", there, *more) as (_, base),
+    ):
+        words = shlex.split(last.replace(f"http://{PAGES}", base))
+        named = [one for one in words if "_BASE_URL=" in one]
+        typing = Typing(tmp_path, program, dict(one.split("=", 1) for one in named))
+        flags = words[len(named) + 1 :]
+        if program is CODEX:
+            await typing.types(["login", "--with-api-key"], "none")
+        for at, said in enumerate(told):
+            begun = program.goes_on if at else program.begun
+            await typing.types([*begun, *flags, said])
+        sent = [json.dumps(one.json) for one in upstream.seen if one.body]
+    assert "trust=untrusted" in sent[-1], "a summary stands in the request"
+    assert told[0] not in sent[-1], "in place of what was said"
+    assert told[-1] in sent[-1]
