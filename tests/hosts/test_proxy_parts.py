@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextengine import Assembly
 from contextengine import name_by_content as name
 from contextengine.formats import from_anthropic, from_openai
+from contextengine.types import AssembleResponse, Item
 from contextengine_proxy.command import main
 from contextengine_proxy.conversation import opening, session_of
 from contextengine_proxy.copy import ReplyCopy
@@ -23,6 +25,7 @@ from contextengine_proxy.document import Document, Unreadable
 from contextengine_proxy.reading import Reader
 from contextengine_proxy.sse import Events
 from contextengine_proxy.windows import Windows
+from contextengine_proxy.writing import Writer
 from tests.hosts.upstream import Json
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=9)
@@ -169,6 +172,38 @@ def test_a_conversation_that_goes_on_is_read_as_one_that_is_read_for_the_first_t
     for broken in (body(whole)[:-20], body(whole).replace(b"}], ", b"} {}], "), b"{}"):
         with pytest.raises(Unreadable):
             reader.read(dialect, broken, "talk")
+
+
+@given(st.data())
+def test_what_is_written_step_by_step_is_what_is_written_at_once(data: st.DataObject) -> None:
+    dialect = dialect_of("/v1/chat/completions")
+    assert dialect is not None
+    reader, writer, said = Reader(), Writer(), talk(*(f"words {at}" for at in range(12)))
+    shown: tuple[Item, ...] = ()
+    for _ in range(data.draw(st.integers(1, 5))):
+        length = data.draw(st.integers(1, len(said)))
+        if data.draw(st.booleans()):
+            at = data.draw(st.integers(0, length - 1))
+            said[at] = {**said[at], "content": data.draw(st.sampled_from(["x", "y", "words 0"]))}
+        body = json.dumps({"model": "m", "messages": said[:length]}).encode()
+        request = reader.read(dialect, body, "talk")
+        first = data.draw(st.sampled_from([0, 0, 0, 2]))
+        items = tuple(Item(message=one) for one in request.messages[first:])
+        for item in items:
+            if data.draw(st.integers(0, 5)) == 0:
+                item.message.native.Clear()
+                item.message.parts[0].text.text = "less"
+        same = next(
+            (at for at, pair in enumerate(zip(shown, items, strict=False)) if pair[0] != pair[1]),
+            min(len(shown), len(items)),
+        )
+        shown = (*shown[:same], *items[same:])
+        addition = data.draw(st.sampled_from(["", "", "Notes."]))
+        assembly = Assembly(shown, AssembleResponse(system_prompt_addition=addition))
+        written = writer.written(request, assembly)
+        assert written == Writer().written(request, assembly)
+        whole = [item.message.id for item in shown if item.message.native.format] == request.ids
+        assert (written == body) == (whole and not addition)
 
 
 def test_anthropics_list_begins_with_the_user_and_alternates_around_what_is_ours() -> None:

@@ -68,10 +68,10 @@ class AsyncFeed:
         beginning was cut off.
         """
         attempts = Attempts(timeout, time.monotonic)
-        same = _common(self._ids, ids)
-        if self._ids and same == len(self._ids):
-            return same
-        known = same if self._ids else 0
+        before = len(self._ids)
+        if before and self._ids == tuple(ids[:before]):
+            return before
+        known = _common(self._ids, ids)
         newest = await self._newest(attempts)
         if not newest:
             return 0

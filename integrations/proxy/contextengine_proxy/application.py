@@ -7,6 +7,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from contextengine import AsyncClient
 
-from . import headers
+from . import headers, wire
 from .dialects import dialect_of
 from .ledger import Ledger, Taken, folder_of
 from .relay import Relay, fail
@@ -29,8 +30,6 @@ from .windows import Windows
 log = logging.getLogger("contextengine_proxy")
 
 HEALTH = "/healthz"
-CONNECT_S = 10.0
-"""Seconds until upstream has taken a connection."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,10 @@ class Settings:
     """The longest body of a request."""
     state: Path | None = None
     """The folder of what the service has not got yet. None: it is in memory alone."""
+
+
+_parsed = lru_cache(maxsize=128)(httpx2.URL)
+"""Addresses upstream, of which there are few."""
 
 
 class TooLong(Exception):
@@ -87,9 +90,7 @@ class Proxy:
             fallback=False,
             breaker=True,
         )
-        timeout = httpx2.Timeout(given.timeout, connect=min(CONNECT_S, given.timeout))
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
-        async with client, httpx2.AsyncClient(timeout=timeout, limits=limits) as self._upstream:
+        async with client, wire.client(given.timeout) as self._upstream:
             book = _book(given)
             self._talks = Talks(client, given.agent, given.windows, given.patience, book)
             self._talks.inherit()
@@ -148,21 +149,23 @@ class Proxy:
         task.add_done_callback(self._recording.discard)
 
     async def _body(self, request: Request) -> bytes:
-        body = bytearray()
+        chunks: list[bytes] = []
+        size = 0
         async for chunk in request.stream():
-            body += chunk
-            if len(body) > self._settings.max_bytes:
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > self._settings.max_bytes:
                 most = self._settings.max_bytes
                 raise TooLong(f"the request's body is longer than {most} bytes: see --max-body")
-        return bytes(body)
+        return b"".join(chunks)
 
-    def _url(self, scope: Scope) -> str:
+    def _url(self, scope: Scope) -> httpx2.URL:
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         names = {name.lower() for name, _ in scope["headers"]}
         theirs = b"anthropic-version" in names or b"/messages" in path
         base = self._settings.anthropic if theirs else self._settings.openai
         query = scope["query_string"].decode("latin-1")
-        return f"{base.rstrip('/')}{path.decode('latin-1')}{f'?{query}' if query else ''}"
+        return _parsed(f"{base.rstrip('/')}{path.decode('latin-1')}{f'?{query}' if query else ''}")
 
     async def _health(self, _: Request) -> JSONResponse:
         """Healthy whatever the service is: requests go through without it."""

@@ -5,24 +5,33 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from contextengine.formats.node import Span
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The messages of a conversation as they stood in a list."""
+
+    originals: Sequence[str] = ()
+    """The JSON of each."""
+    text: str = ""
+    """All of them, from where the first begins to where the last one ends."""
+
+
 Instructs = Callable[[Mapping[str, Any]], bool]
-Known = Callable[[str], Sequence[str]]
+Known = Callable[[str], Listed]
 
 
 def _never(_: Mapping[str, Any]) -> bool:
     return False
 
 
-def _nothing(_: str) -> Sequence[str]:
-    return ()
+def _nothing(_: str) -> Listed:
+    return Listed()
 
 
 class Unreadable(ValueError):
@@ -38,8 +47,8 @@ class Document:
         self, body: bytes, listed: str, instructs: Instructs = _never, known: Known = _nothing
     ) -> None:
         """`listed`: the member that holds the messages. `instructs`: whether a message that leads
-        them is an instruction. `known`: the JSON of the messages of a conversation, by that of its
-        first one, which is no instruction; empty: none is known. Raises Unreadable."""
+        them is an instruction. `known`: a conversation that was read before, by the JSON of its
+        first message, which is no instruction; empty: none is known. Raises Unreadable."""
         self.body = body
         self.listed = listed
         self._instructs, self._known = instructs, known
@@ -49,7 +58,11 @@ class Document:
         """The messages that lead the list and are instructions."""
         self.originals: list[str] = []
         """The JSON of each message as the client wrote it, those among them."""
-        self._members: dict[str, Span] = {}
+        self.alike = 0
+        """How many messages of the conversation, from its first, are those of the known one."""
+        self._conversation = 0, 0
+        self._members: dict[str, tuple[int, int]] = {}
+        """Where each member's value begins and ends."""
         try:
             self._text = body.decode()
             self._read()
@@ -58,9 +71,15 @@ class Document:
         if listed not in self._members:
             raise Unreadable(f"{listed} is no list of objects")
 
+    def conversation(self) -> Listed:
+        """The messages without the instructions."""
+        start, end = self._conversation
+        return Listed(self.originals[len(self.instructions) :], self._text[start:end])
+
     def raw(self, *names: str) -> str:
         """The JSON of members as the client wrote it, one a line; those that are there."""
-        return "\n".join(self._members[name].text for name in names if name in self._members)
+        spans = [self._members[name] for name in names if name in self._members]
+        return "\n".join(self._text[start:end] for start, end in spans)
 
     def changed(self, messages: Sequence[str] | None, others: dict[str, object]) -> bytes:
         """The body with this list of messages, each as JSON, and these members in place of what was
@@ -74,8 +93,8 @@ class Document:
         there = [
             (self._members[name], value) for name, value in new.items() if name in self._members
         ]
-        for span, value in sorted(there, key=lambda one: one[0].start, reverse=True):
-            text = text[: span.start] + value + text[span.start + len(span.text) :]
+        for (start, end), value in sorted(there, reverse=True):
+            text = text[:start] + value + text[end:]
         added = [
             f"{json.dumps(name)}:{value}"
             for name, value in new.items()
@@ -99,7 +118,7 @@ class Document:
                 at = self._listed(start)
             else:
                 self.value[name], at = _DECODER.raw_decode(text, start)
-            self._members[name] = Span(text[start:at], start)
+            self._members[name] = start, at
             at = self._next("}", at)
         if _space(text, at + 1) != len(text):
             raise ValueError(f"more than one value at {at}")
@@ -107,41 +126,45 @@ class Document:
     def _listed(self, start: int) -> int:
         """Reads the list; where it ends."""
         text = self._text
-        self.instructions, self.originals = [], []
-        leads = True
+        self.instructions, self.originals, self.alike = [], [], 0
+        first = end = 0
         at = self._past("[", start)
         while text[at] != "]":
             if text[at] != "{":
                 raise ValueError(f"an object is needed at {at}")
             value, end = _DECODER.raw_decode(text, at)
             original = text[at:end]
-            if leads and self._instructs(value):
+            if not first and self._instructs(value):
                 self.instructions.append(value)
-            elif leads:
-                leads = False
-                if before := self._known(original):
-                    at = self._alike(before, at)
-                    continue
-            self.originals.append(original)
+                self.originals.append(original)
+            elif not first and (before := self._known(original)).originals:
+                first, end = at, self._alike(before, at)
+            else:
+                first = first or at
+                self.originals.append(original)
             at = self._next("]", end)
+        self._conversation = first, end
         return at + 1
 
-    def _alike(self, before: Sequence[str], start: int) -> int:
-        """Takes the messages from there on that are those of before; where what follows begins. An
-        object says itself where it ends, so that its text need not be read."""
-        text, at, gap = self._text, start, ","
-        for original in before:
+    def _alike(self, before: Listed, start: int) -> int:
+        """Takes the messages from there on that are those of before; where the last of them ends.
+        An object says itself where it ends, so that its text need not be read."""
+        text = self._text
+        if text.startswith(before.text, start):
+            self.originals.extend(before.originals)
+            self.alike = len(before.originals)
+            return start + len(before.text)
+        at, end = start, start
+        for original in before.originals:
             if not text.startswith(original, at):
                 break
             self.originals.append(original)
+            self.alike += 1
             end = at + len(original)
-            at = end + len(gap)
-            if not (text.startswith(gap, end) and text.startswith("{", at)):
-                at = self._next("]", end)
-                if text[at] == "]":
-                    break
-                gap = text[end:at]
-        return at
+            at = self._next("]", end)
+            if text[at] == "]":
+                break
+        return end
 
     def _past(self, sign: str, at: int) -> int:
         """Where what follows the sign begins."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contextengine.naming import name_by_content
 from contextengine.types import Message
 
 from .dialects.dialect import Dialect
-from .document import Document
+from .document import Document, Listed
 
 MOST_READ = 128
 """Conversations that are not read anew as far as they are known."""
@@ -28,6 +27,14 @@ class Request:
     """How many elements of the list are instructions before the conversation."""
     messages: list[Message]
     ids: list[str]
+    ends: list[int]
+    """How many elements of the list each message and those before it were made of, instructions not
+    counted."""
+
+    def elements(self, at: int) -> list[str]:
+        """The JSON of a message as the client wrote it."""
+        begin = self.ends[at - 1] if at else 0
+        return self.document.originals[self.leading + begin : self.leading + self.ends[at]]
 
     @property
     def model(self) -> str:
@@ -51,52 +58,42 @@ class Reader:
     def read(self, dialect: Dialect, body: bytes, named: str) -> Request:
         """The conversation of a request. Raises Unreadable, FormatError."""
 
-        def known(first: str) -> Sequence[str]:
+        def known(first: str) -> Listed:
             found = self._last.get((dialect.path, named, first))
-            return found.originals if found is not None else ()
+            return found.listed if found is not None else Listed()
 
         document = Document(body, dialect.listed, dialect.instructs, known)
-        leading = len(document.instructions)
-        originals = document.originals[leading:]
+        listed = document.conversation()
+        originals = listed.originals
         # What begins alike may be alike for longer; what is not is read anew.
         key = (dialect.path, named, originals[0] if originals else "")
-        before = self._last.pop(key, Read([], [], [], []))
+        before = self._last.pop(key, Read(listed, [], [], []))
         # The last one may go on with what follows it.
-        stay = bisect_left(before.ends, _same(before.originals, originals))
+        stay = bisect_left(before.ends, document.alike)
         messages, ids, ends = before.messages[:stay], before.ids[:stay], before.ends[:stay]
         new = dialect.read(originals[ends[-1] if ends else 0 :])
         ids += name_by_content(new, ids[-1] if ids else "")
         messages += new
         for message in new:
             ends.append((ends[-1] if ends else 0) + elements_of(message))
-        self._last[key] = Read(originals, messages, ids, ends)
+        self._last[key] = Read(listed, messages, ids, ends)
         if len(self._last) > MOST_READ:
             self._last.popitem(last=False)
-        return Request(dialect, document, leading, messages, ids)
+        return Request(dialect, document, len(document.instructions), messages, ids, ends)
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
     """A conversation that was read."""
 
-    originals: list[str]
+    listed: Listed
     messages: list[Message]
     ids: list[str]
     ends: list[int]
-    """How many originals each message and those before it were made of."""
+    """As of a Request."""
 
 
 def elements_of(message: Message) -> int:
     """Of how many elements of the client's list a message was made."""
     native = message.native.json
     return len(json.loads(native)) if native.startswith(b"[") else 1
-
-
-def _same(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many both begin with."""
-    same = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        same += 1
-    return same

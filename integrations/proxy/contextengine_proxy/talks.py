@@ -30,7 +30,7 @@ from .dialects.dialect import Dialect, Reply
 from .document import Unreadable
 from .reading import Reader, Request
 from .windows import Windows
-from .writing import written
+from .writing import Writer
 
 log = logging.getLogger("contextengine_proxy")
 
@@ -73,6 +73,7 @@ class Talk:
         """The request that came last."""
         self.feed = AsyncFeed(client, ref)
         self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
+        self.writer = Writer()
         self._outside: tuple[bytes, int] = b"", 0
         self._model = ""
 
@@ -158,7 +159,7 @@ class Talks:
         if assembly.response.outcome_reason in NOT_KEPT:
             return Prepared(body)
         prepared.assembly = assembly
-        prepared.body = written(request, assembly)
+        prepared.body = talk.writer.written(request, assembly)
         return prepared
 
     async def record(self, prepared: Prepared, reply: Reply) -> None:
@@ -219,7 +220,7 @@ class Talks:
         except (ContextEngineError, TimeoutError) as error:
             self._missed(error)
             return None
-        body = written(request, assembly)
+        body = talk.writer.written(request, assembly)
         if len(body) >= len(prepared.body):
             return None
         return replace(prepared, body=body, assembly=assembly)

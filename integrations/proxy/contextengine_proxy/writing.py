@@ -1,15 +1,16 @@
-"""What goes upstream: the client's own bytes, wherever it is shown what it said. Pure."""
+"""What goes upstream: the client's own bytes, wherever it is shown what it said."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from contextengine import Assembly
 from contextengine.types import Item, Message
 
-from .dialects.dialect import Dialect, Entry, verbatim
+from .dialects.dialect import Entry, verbatim
 from .document import Document
 from .reading import Request
 
@@ -17,37 +18,67 @@ _FINDER = re.compile(r" Find them with (\w+)\.")
 """Where the service names a tool of recall, which a client need not have."""
 
 
-def written(request: Request, assembly: Assembly) -> bytes:
-    """The request's body with what the service shows in place of the conversation. Messages that
-    are shown as they were are the client's own, byte for byte; so is the whole body where all of
-    them are."""
-    dialect, document = request.dialect, request.document
-    own = dict(zip(request.ids, request.messages, strict=True))
-    addition = said(assembly.response.system_prompt_addition, document)
-    shown = [item.message.id for item in assembly.items if verbatim(item)]
-    if shown == request.ids and len(shown) == len(assembly.items) and not addition:
-        return document.body
-    entries = [entry for item in assembly.items for entry in _entries(dialect, item, own)]
-    leading = document.originals[: request.leading]
-    others = dialect.instructed(document, addition, leading) if addition else {}
-    return document.changed([*leading, *dialect.arranged(entries)], others)
+class Writer:
+    """Writes the requests of one conversation, each time only what was not shown the time before:
+    the service shows most of its list again, as the same items, of the same messages."""
+
+    def __init__(self) -> None:
+        self._items: tuple[Item, ...] = ()
+        self._messages: list[Message] = []
+        self._shown = Shown()
+
+    def written(self, request: Request, assembly: Assembly) -> bytes:
+        """The request's body with what the service shows in place of the conversation. Messages
+        that are shown as they were are the client's own, byte for byte; so is the whole body where
+        all of them are."""
+        dialect, document, items = request.dialect, request.document, assembly.items
+        addition = said(assembly.response.system_prompt_addition, document)
+        if not (_begins(items, self._items) and _begins(request.messages, self._messages)):
+            self._items, self._shown = (), Shown()
+        own = {name: at for at, name in enumerate(request.ids)}
+        for at in range(len(self._items), len(items)):
+            self._shown.add(items[at], at, request, own)
+        self._items, self._messages = items, request.messages
+        if self._shown.as_it_was and len(items) == len(request.ids) and not addition:
+            return document.body
+        leading = document.originals[: request.leading]
+        others = dialect.instructed(document, addition, leading) if addition else {}
+        messages = [*leading, *dialect.arranged(self._shown.entries)]
+        return document.changed(messages, others)
+
+
+@dataclass(slots=True)
+class Shown:
+    """Items as they are sent."""
+
+    entries: list[Entry] = field(default_factory=list)
+    as_it_was: bool = True
+    """Whether they are the client's list as far as they go, each message as the client wrote it."""
+
+    def add(self, item: Item, at: int, request: Request, own: Mapping[str, int]) -> None:
+        """The next item. own: where each of the client's messages stands in its list, by id."""
+        message = item.message
+        place = own.get(message.id)
+        self.as_it_was = self.as_it_was and place == at and verbatim(item)
+        client = None if place is None else request.messages[place]
+        if place is not None and client is not None and verbatim(item):
+            self.entries += [Entry(one, False, client) for one in request.elements(place)]
+            return
+        if client is not None:
+            message = _called_alike(message, client)
+        written = request.dialect.write(message)
+        self.entries += [Entry(json.dumps(one), True, message) for one in written]
+
+
+def _begins(whole: Sequence[object], part: Sequence[object]) -> bool:
+    """Whether it begins with the very objects of a part. Told fast, as most are the same."""
+    return whole[: len(part)] == part
 
 
 def said(addition: str, document: Document) -> str:
     """What the service adds to the instructions, without a tool that the client does not offer."""
     tools = document.raw("tools")
     return _FINDER.sub(lambda found: found[0] if found[1] in tools else "", addition)
-
-
-def _entries(dialect: Dialect, item: Item, own: Mapping[str, Message]) -> Iterable[Entry]:
-    client = own.get(item.message.id)
-    if client is not None and verbatim(item):
-        native = client.native.json.decode()
-        if native.startswith("["):
-            return [Entry(json.dumps(one), False, client) for one in json.loads(native)]
-        return [Entry(native, False, client)]
-    message = _called_alike(item.message, client) if client is not None else item.message
-    return [Entry(json.dumps(one), True, message) for one in dialect.write(message)]
 
 
 def _called_alike(shown: Message, client: Message) -> Message:

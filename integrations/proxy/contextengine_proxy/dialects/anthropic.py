@@ -8,7 +8,7 @@ from typing import Any
 
 from contextengine.formats import from_anthropic, to_anthropic
 from contextengine.formats.node import Source
-from contextengine.types import Message, Usage
+from contextengine.types import ROLE_ASSISTANT, Message, Usage
 
 from ..document import Document
 from .dialect import Dialect, Entry, Json, Reply, StreamReader, Texts, count
@@ -47,23 +47,22 @@ class Anthropic(Dialect):
         """Begins with the user. What we made stands in one message with its neighbours of the same
         role; those that the client wrote side by side stay so."""
         written: list[str] = []
-        before: Json | None = None
-        was_ours = False
+        last, was_ours = "", False
+        joined: Json = {}
+        """The last one, once it is more than one entry."""
         for entry in entries:
-            message: Json = json.loads(entry.json)
-            if before is None and message["role"] == "assistant":
+            role = "assistant" if entry.message.role == ROLE_ASSISTANT else "user"
+            if not written and role == "assistant":
                 written.append(json.dumps({"role": "user", "content": OPENER}))
-            if (
-                before is not None
-                and before["role"] == message["role"]
-                and (entry.ours or was_ours)
-            ):
-                before = {**before, "content": [*_blocks(before), *_blocks(message)]}
-                written[-1] = json.dumps(before)
+            if role == last and (entry.ours or was_ours):
+                joined = joined or json.loads(written[-1])
+                blocks = [*_blocks(joined), *_blocks(json.loads(entry.json))]
+                joined = {**joined, "content": blocks}
+                written[-1] = json.dumps(joined)
                 was_ours = True
                 continue
             written.append(entry.json)
-            before, was_ours = message, entry.ours
+            last, was_ours, joined = role, entry.ours, {}
         return written
 
     def instructed(self, document: Document, text: str, leading: list[str]) -> dict[str, object]:
