@@ -215,14 +215,19 @@ def test_anthropics_list_begins_with_the_user_and_alternates_around_what_is_ours
         [entry("assistant", "a", False), entry("user", "b", False)],
         [entry("user", "sum", True), entry("user", "b", False), entry("assistant", "c", False)],
         [entry("user", "a", False), entry("user", "b", False)],
+        [entry("user", "sum", True), entry("system", "a", False), entry("user", "b", False)],
+        [entry("user", "sum", True), entry("user", "a", False), entry("user", "b", True)],
     ]
     arranged = [[json.loads(one) for one in ANTHROPIC.arranged(one)] for one in lists]
     assert [[one["role"] for one in each] for each in arranged] == [
         ["user", "assistant", "user"],
         ["user", "assistant"],
         ["user", "user"],
+        ["user", "system", "user"],
+        ["user"],
     ]
     assert [block["text"] for block in arranged[1][0]["content"]] == ["sum", "b"]
+    assert [block["text"] for block in arranged[4][0]["content"]] == ["sum", "a", "b"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.path)

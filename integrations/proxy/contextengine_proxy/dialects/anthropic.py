@@ -8,13 +8,21 @@ from typing import Any
 
 from contextengine.formats import from_anthropic, to_anthropic
 from contextengine.formats.node import Source
-from contextengine.types import ROLE_ASSISTANT, Message, Usage
+from contextengine.types import (
+    ROLE_ASSISTANT,
+    ROLE_DEVELOPER,
+    ROLE_SYSTEM,
+    Message,
+    Usage,
+)
 
 from ..document import Document
 from .dialect import Dialect, Entry, Json, Reply, StreamReader, Texts, count
 
 OPENER = "(The conversation goes on.)"
 """The user's line before a list that would begin with the model: the API takes no such list."""
+_ROLES = {ROLE_ASSISTANT: "assistant", ROLE_SYSTEM: "system", ROLE_DEVELOPER: "system"}
+"""The role of an element; the others' is `user`, results of tools among them."""
 _PIECES = {
     "text_delta": "text",
     "thinking_delta": "thinking",
@@ -51,7 +59,7 @@ class Anthropic(Dialect):
         joined: Json = {}
         """The last one, once it is more than one entry."""
         for entry in entries:
-            role = "assistant" if entry.message.role == ROLE_ASSISTANT else "user"
+            role = _ROLES.get(entry.message.role, "user")
             if not written and role == "assistant":
                 written.append(json.dumps({"role": "user", "content": OPENER}))
             if role == last and (entry.ours or was_ours):
