@@ -13,6 +13,7 @@ import pytest
 
 from contextengine.breaker import PROBE_SECONDS
 from contextengine.messages import text_of
+from contextengine_server.cli.imports.files import read_sessions, session_files
 from tests.hosts.gateway import INSTALLED, KEY, openclaw, serves, summarized, words_of
 from tests.hosts.stage import soon
 from tests.hosts.upstream import Json
@@ -189,3 +190,11 @@ async def test_what_was_taken_back_leaves_the_view_and_a_fork_leaves_what_it_cam
         assert await host.said(-2) == kept
         told = [one for one in await host.said(-1) if not one.startswith("Answer")]
         assert told == ["ALPHA", "BRAVO", "ECHO"]
+
+        # What `contextengine import` reads of OpenClaw's own transcripts is what is stored of them.
+        files, _ = session_files([tmp_path / "state"])
+        read = {one.session_id: one for file in files for one in read_sessions(file)}
+        for at in (0, -2, -1):
+            rows = [row.message.id for row in await host.stored(at)]
+            assert rows in [[message.id for message in one.messages] for one in read.values()]
+        assert KEY in {one.session_key for one in read.values()}

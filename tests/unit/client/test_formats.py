@@ -343,7 +343,11 @@ def test_pi_parts() -> None:
         (from_openai, b"[1]", "an object is needed"),
         (from_openai, b"[" * 100_000, "nested too deeply"),
         (from_openai, b"1" * 5000, "not readable"),
-        (from_anthropic, {"role": "tool", "content": "a"}, "role is 'tool': user or assistant"),
+        (
+            from_anthropic,
+            {"role": "tool", "content": "a"},
+            "role is 'tool': user, assistant or system",
+        ),
         (from_anthropic, {"role": "user"}, "content is missing"),
         (
             from_anthropic,

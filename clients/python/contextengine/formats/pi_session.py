@@ -17,6 +17,10 @@ _SILENT = {
     "custom": "states of extensions",
 }
 """Entries that no model sees, by what people call them."""
+_LEAF = "leaf"
+"""The type of an entry that says where a session goes on that went back."""
+KINDS = ("session", "model_change", "compaction", _LEAF, *SPOKEN, *_SILENT)
+"""The types of entries that are known."""
 
 
 def pi_session(entries: Sequence[Entry], name: str) -> Transcript:
@@ -69,12 +73,15 @@ def pi_session(entries: Sequence[Entry], name: str) -> Transcript:
 
 
 def _branch(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries from the root to the last one of the file, where the harness goes on. An entry
-    that names no parent follows the one before it, as all do in files of the first version."""
+    """The entries from the root to where the harness goes on: the last one of the file, or the one
+    that it went back to. An entry that names no parent follows the one before it, as all do in
+    files of the first version."""
     by_id = {one.node.text("id"): one for one in entries if one.node.text("id")}
     path: list[Entry] = []
     seen: set[int] = set()
     at = entries[-1] if entries else None
+    if at is not None and at.node.required("type") == _LEAF:
+        at = by_id.get(at.node.text("targetId"))
     while at is not None and at.place not in seen:
         seen.add(at.place)
         path.append(at)

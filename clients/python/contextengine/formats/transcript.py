@@ -17,7 +17,7 @@ from .codex_history import history
 from .codex_rollout import codex_session, is_rollout
 from .node import FormatError, Node, Span, elements, load, members, parse
 from .openai import from_openai
-from .pi_session import pi_session
+from .pi_session import KINDS, pi_session
 from .session_files import Entry, Transcript
 
 
@@ -57,7 +57,7 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
 
     The format is told by how the file begins. A JSON document: an Anthropic request `{"system": …,
     "messages": […]}`, or its messages as a list. JSON lines: a Codex rollout (`session_meta`), a
-    Claude Code session (entries with a `sessionId`), entries of Pi or OpenClaw (they have a
+    Claude Code session (entries with a `sessionId`), entries of Pi or OpenClaw (by their
     `type`), sessions of OpenAI chat (`session_id` and `messages`), or messages of one OpenAI chat
     (`role`). Of a file with branches the one is read that ends with the last entry.
     A rollout that goes on in the middle of another file is read with that file, where it is there.
@@ -84,7 +84,7 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
             return _rollout(file)
         if is_claude_code(value):
             return _harness(claude_code_session, file)
-        if "type" in value:
+        if value.get("type") in KINDS:
             return _harness(pi_session, file)
         if "session_id" in value:
             return _openai_sessions(file)

@@ -25,7 +25,16 @@ Full = Annotated[
     bool, typer.Option("--full", help="Print texts whole instead of their beginnings.")
 ]
 Format = Literal[
-    "auto", "openai", "pi", "anthropic", "claude-code", "codex", "lossless-claw", "hermes", "jsonl"
+    "auto",
+    "openai",
+    "pi",
+    "anthropic",
+    "claude-code",
+    "codex",
+    "lossless-claw",
+    "hermes",
+    "openclaw",
+    "jsonl",
 ]
 
 content_app = typer.Typer()
@@ -50,12 +59,13 @@ def import_(
 ) -> None:
     """Store the sessions of files.
 
-    Reads session files of Pi, OpenClaw, Codex and Claude Code, the databases of Hermes (state.db)
-    and lossless-claw (lcm.db), OpenAI chat JSON lines, Anthropic messages JSON, and what `export
-    --format jsonl` wrote. Each session is stored whole or not at
-    all; a bad line is named by its number. The same file again changes nothing, and one that grew
-    goes on where it was. Of a harness's session file the branch is taken that ends with its last
-    entry, compactions as the harness's summaries; what is left out is named.
+    Reads session files of Pi, OpenClaw, Codex and Claude Code, the databases of OpenClaw
+    (openclaw-agent.sqlite), Hermes (state.db) and lossless-claw (lcm.db), OpenAI chat JSON lines,
+    Anthropic messages JSON, and what `export --format jsonl` wrote. Each session
+    is stored whole or not at all; a bad line is named by its number. The same file again changes
+    nothing, and one that grew goes on where it was. Of a harness's session file the branch is taken
+    that ends with its last entry, compactions as the harness's summaries; what is left out is
+    named.
     """
     from contextengine_server.cli.imports.command import import_files
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contextengine_server.cli.imports import hermes, lossless_claw
+from contextengine_server.cli.imports import hermes, lossless_claw, openclaw
 from contextengine_server.cli.imports.databases import is_database, tables
 from contextengine_server.cli.output import CommandFailed
 
@@ -26,6 +26,7 @@ FORMATS = {
 DATABASES: dict[str, tuple[set[str], Callable[[Path], Iterator[Transcript]]]] = {
     "lossless-claw": (lossless_claw.TABLES, lossless_claw.read_lossless_claw),
     "hermes": (hermes.TABLES, hermes.read_hermes),
+    "openclaw": (openclaw.TABLES, openclaw.read_openclaw),
 }
 """Databases as commands name them: the tables by which each is known, and what reads it."""
 SUFFIXES = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3")

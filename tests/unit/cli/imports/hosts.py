@@ -21,6 +21,14 @@ CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, conte
 """
 """What import reads of the tables of hermes-agent 0.19.0."""
 
+OPENCLAW = """
+CREATE TABLE session_windows (session_id TEXT PRIMARY KEY, session_key TEXT, created_at INTEGER);
+CREATE TABLE transcript_events (session_id TEXT, seq INTEGER, event_json TEXT, event_zstd BLOB,
+  event_utf8_bytes INTEGER, PRIMARY KEY (session_id, seq));
+CREATE TABLE session_transcript_cold_archives (session_id TEXT PRIMARY KEY, event_count INTEGER);
+"""
+"""What import reads of the tables of OpenClaw 2026.9.6."""
+
 LOSSLESS_CLAW = """
 CREATE TABLE conversations (conversation_id INTEGER PRIMARY KEY, session_id TEXT, session_key TEXT,
   active INTEGER);

@@ -104,3 +104,11 @@ def test_a_folder_gives_the_files_that_are_read_and_counts_the_others(tmp_path: 
     files, passed_over = session_files([tmp_path / "sessions", named])
     assert [file.name for file in files] == ["a.json", "b.jsonl", "lcm.db", "named.txt"]
     assert passed_over == 2
+
+
+def test_json_that_has_some_type_is_no_session(tmp_path: Path) -> None:
+    for name, text in (("package.json", '{"type": "commonjs"}'), ("list.jsonl", '{"type": []}')):
+        (tmp_path / name).write_text(text + "\n")
+    assert session_files([tmp_path]) == ([], 2)
+    with pytest.raises(TranscriptError, match="no known format"):
+        list(read_sessions(tmp_path / "package.json"))
