@@ -206,6 +206,22 @@ def test_what_is_written_step_by_step_is_what_is_written_at_once(data: st.DataOb
         assert (written == body) == (whole and not addition)
 
 
+def test_what_the_client_comes_to_hold_is_written_as_it_has_it() -> None:
+    dialect = dialect_of("/v1/chat/completions")
+    assert dialect is not None
+    said, reader, writer = talk("a", "b"), Reader(), Writer()
+    short, long = (
+        reader.read(dialect, json.dumps({"messages": said[:end]}).encode(), "talk")
+        for end in (1, 2)
+    )
+    items = tuple(Item(message=one) for one in long.messages)
+    items[1].message.name = "of the service"
+    before, after = (
+        writer.written(one, Assembly(items, AssembleResponse())) for one in (short, long)
+    )
+    assert before != after == long.document.body
+
+
 def test_anthropics_list_begins_with_the_user_and_alternates_around_what_is_ours() -> None:
     def entry(role: str, words: str, ours: bool) -> Entry:
         [message] = from_anthropic([{"role": role, "content": words}])

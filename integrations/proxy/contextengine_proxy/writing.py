@@ -33,9 +33,10 @@ class Writer:
         all of them are."""
         dialect, document, items = request.dialect, request.document, assembly.items
         addition = said(assembly.response.system_prompt_addition, document)
-        if not (_begins(items, self._items) and _begins(request.messages, self._messages)):
-            self._items, self._shown = (), Shown()
         own = {name: at for at, name in enumerate(request.ids)}
+        same = _begins(items, self._items) and _begins(request.messages, self._messages)
+        if not (same and self._shown.others.isdisjoint(own)):
+            self._items, self._shown = (), Shown()
         for at in range(len(self._items), len(items)):
             self._shown.add(items[at], at, request, own)
         self._items, self._messages = items, request.messages
@@ -52,6 +53,8 @@ class Shown:
     """Items as they are sent."""
 
     entries: list[Entry] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)
+    """The ids of those that are none of the client's messages."""
     as_it_was: bool = True
     """Whether they are the client's list as far as they go, each message as the client wrote it."""
 
@@ -60,18 +63,20 @@ class Shown:
         message = item.message
         place = own.get(message.id)
         self.as_it_was = self.as_it_was and place == at and verbatim(item)
-        client = None if place is None else request.messages[place]
-        if place is not None and client is not None and verbatim(item):
-            self.entries += [Entry(one, False, client) for one in request.elements(place)]
-            return
-        if client is not None:
+        if place is None:
+            self.others.add(message.id)
+        else:
+            client = request.messages[place]
+            if verbatim(item):
+                self.entries += [Entry(one, False, client) for one in request.elements(place)]
+                return
             message = _called_alike(message, client)
         written = request.dialect.write(message)
         self.entries += [Entry(json.dumps(one), True, message) for one in written]
 
 
 def _begins(whole: Sequence[object], part: Sequence[object]) -> bool:
-    """Whether it begins with the very objects of a part. Told fast, as most are the same."""
+    """Whether it begins with a part. Told fast, as most are the very same objects."""
     return whole[: len(part)] == part
 
 

@@ -79,8 +79,8 @@ def _entry(row: sqlite3.Row, place: int) -> Entry:
     try:
         text, packed = row["event_json"], column(row, "event_zstd")
         if text is None:
-            size = column(row, "event_utf8_bytes")
-            text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
+            size = column(row, "event_utf8_bytes") or 0
+            text = zstandard.ZstdDecompressor().decompress(packed or b"", max_output_size=size)
         node, raw = load(text)
         node.required("type")
     except (FormatError, zstandard.ZstdError) as error:

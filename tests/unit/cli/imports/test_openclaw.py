@@ -101,7 +101,12 @@ def test_what_is_in_the_archive_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("event_zstd", b"no frame"), ("event_json", "[1]"), ("event_json", '{"no": "type"}')],
+    [
+        ("event_zstd", b"no frame"),
+        ("event_zstd", None),
+        ("event_json", "[1]"),
+        ("event_json", '{"no": "type"}'),
+    ],
 )
 def test_what_is_wrong_is_said_with_the_entry(tmp_path: Path, column: str, value: Any) -> None:
     broken = {"session_id": "s", "seq": 4, "event_utf8_bytes": 9, column: value}
