@@ -220,6 +220,7 @@ const FORMATS: Record<string, { taken(request: Asked): t.Message[]; given(messag
   "pi.session": under("entries", f.fromPi, f.toPiEntries),
   "ai-sdk": under("messages", f.fromAiSdk, f.toAiSdk),
   langchain: under("messages", f.fromLangChain, f.toLangChain),
+  "pydantic-ai": under("messages", f.fromPydanticAi, f.toPydanticAi),
 };
 
 function format(name: string, json: string, out: string[] | undefined): Asked {

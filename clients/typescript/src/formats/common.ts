@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 
 import { type FilePart, type ImagePart, type Message, type Part, PartSchema, type ToolCallPart } from "../types.js";
-import { base64, decode, isObject, type Json, membersOf, type Node, storable } from "./json.js";
+import { base64, decode, isObject, type Json, membersOf, Node, storable } from "./json.js";
 
 const encoder = new TextEncoder();
 
@@ -72,6 +72,12 @@ export function asValue(bytes: Uint8Array): unknown {
 export function asObject(bytes: Uint8Array): Json {
   const value = asValue(bytes);
   return isObject(value) ? value : { arguments: value };
+}
+
+/** What else a member of a list says, as JSON; null says nothing. Empty: no more. */
+export function beside(node: Node, ...known: string[]): Uint8Array {
+  const told = Object.fromEntries(Object.entries(node.value).filter(([, value]) => value != null));
+  return new Node(told, node.path).rest(...known);
 }
 
 /** Of what stands beside a part, the members that the format knows. */

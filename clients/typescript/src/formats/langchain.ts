@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 
 import { type Message, MessageSchema, type Part, Role, type UsageSchema } from "../types.js";
-import { argumentsOf, dataOf, decoded, type Kind, medium, opaque, part, said } from "./common.js";
+import { argumentsOf, beside, dataOf, decoded, type Kind, medium, opaque, part, said } from "./common.js";
 import { compact, isObject, load, membersOf, Node, type Source } from "./json.js";
 
 /** The name of the format of LangChain in `native`. */
@@ -186,10 +186,4 @@ function mediumOf(node: Node, type: string): Part | undefined {
   if (made.case === "image") made = { case: "image", value: { source, mimeType } };
   else made = { case: "file", value: { source, mimeType, name: node.text("filename") } };
   return part(made, beside(node, "base64", "url", "mime_type", "filename"));
-}
-
-/** What else a member of a list says, as JSON; null says nothing. Empty: no more. */
-function beside(node: Node, ...known: string[]): Uint8Array {
-  const told = Object.fromEntries(Object.entries(node.value).filter(([, value]) => value != null));
-  return new Node(told, node.path).rest(...known);
 }
