@@ -21,6 +21,7 @@ from tests.hosts.wire import Wire
 
 WHERE = {
     "langchain": ("langchain.agents", "langchain_host", "LangChainHost"),
+    "langgraph": ("langgraph.prebuilt", "langchain_host", "LangGraphHost"),
     "openai-agents": ("agents.run", "openai_agents_host", "OpenAIAgentsHost"),
     "pydantic-ai": ("pydantic_ai.capabilities", "pydantic_ai_host", "PydanticAIHost"),
     "google-adk": ("google.adk.plugins", "google_adk_host", "GoogleAdkHost"),

@@ -238,6 +238,68 @@ def test_blocking_graphs_do_the_same(serving: str) -> None:
     assert status.message_count == len(state["messages"])
 
 
+class Narrow(Scripted):
+    """Takes no more characters than `most`."""
+
+    most: int = 10**9
+    fails: str = "prompt is too long"
+
+    def _generate(self, messages: Any, *others: Any, **more: Any) -> ChatResult:
+        if sum(len(str(one.content)) for one in messages) > self.most:
+            self.seen.append(list(messages))
+            raise ValueError(self.fails)
+        return super()._generate(messages, *others, **more)
+
+    def bind_tools(self, tools: Any, **more: Any) -> Any:
+        return self.bind(tools=[one.name for one in tools])
+
+
+@pytest.mark.parametrize("fails", ["prompt is too long", "no such model"])
+def test_blocking_graphs_ask_once_more_with_less_where_a_prompt_is_too_long(
+    serving: str, fails: str
+) -> None:
+    model = Narrow(seen=[], fails=fails)
+    with Client(serving, retry_for=0) as client:
+        hooks = ContextengineHooks(client, window=WINDOW)
+        graph: Any = create_react_agent(
+            hooks.model(model),
+            [look_up],
+            prompt="Be brief.",
+            pre_model_hook=hooks.before_model,
+            post_model_hook=hooks.after_model,
+            checkpointer=InMemorySaver(),
+        )
+        for at in range(4):
+            graph.invoke({"messages": [HumanMessage(f"question {at}")]}, RUN)
+        model.most = sum(len(str(one.content)) for one in model.seen[-1])
+        before = len(model.seen)
+        words = {"messages": [HumanMessage("the last one")]}
+        if fails != "prompt is too long":
+            with pytest.raises(ValueError, match=fails):
+                graph.invoke(words, RUN)
+            assert len(model.seen) == before + 1
+            return
+        graph.invoke(words, RUN)
+    refused, answered = model.seen[before : before + 2]
+    assert len(answered) < len(refused)
+    assert answered[-1] is refused[-1]
+    assert answered[0].content == refused[0].content == "Be brief."
+
+
+def test_a_model_of_a_graph_is_still_one_of_a_provider_with_its_tools(serving: str) -> None:
+    """`create_react_agent` looks for it where it is to answer in a given form."""
+    model = Narrow(seen=[])
+    with Client(serving, retry_for=0) as client:
+        hooks = ContextengineHooks(client)
+        for asked in (
+            hooks.model(model).bind_tools([look_up]),
+            hooks.model(model.bind_tools([look_up])),
+        ):
+            assert asked.bound is model
+            assert asked.kwargs == {"tools": ["look_up"]}
+            assert asked.hooks is hooks
+
+
 def test_the_addition_stands_behind_the_agents_own_words() -> None:
     assert with_addition(None, "") is None
     assert with_addition(None, "more").content == "more"  # type: ignore[union-attr]

@@ -1,5 +1,6 @@
 /** An agent of the AI SDK without a provider: the SDK's own mock stands in for the model. */
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { Client } from "@contextengine/client";
 import { toAiSdk } from "@contextengine/client/formats";
@@ -44,6 +45,8 @@ export class SmallAgent {
   readonly calls: Call[] = [];
   /** What the model says next, a step each. */
   readonly script: Content[][] = [];
+  /** What the provider refuses the next calls with, one each. Streamed: a reply that begins with an error, where it is told so. */
+  readonly refusals: { error: unknown; streamed?: boolean }[] = [];
   messages: ModelMessage[] = [];
   private readonly model: MockLanguageModelV3;
 
@@ -60,6 +63,12 @@ export class SmallAgent {
         return { content: this.next(call), finishReason, usage: USAGE, warnings: [] };
       },
       doStream: async (call) => {
+        if (this.refusals[0]?.streamed) {
+          this.calls.push(call);
+          const [refused] = this.refusals.splice(0, 1);
+          const chunks: Chunk[] = [{ type: "stream-start", warnings: [] }, { type: "error", error: refused?.error }];
+          return { stream: simulateReadableStream({ chunks, initialDelayInMs: null, chunkDelayInMs: null }) };
+        }
         const said = this.next(call).flatMap((part, at): Chunk[] => {
           if (part.type !== "text") return [part];
           const [id, half] = [String(at), part.text.length / 2];
@@ -79,6 +88,8 @@ export class SmallAgent {
 
   private next(call: Call): Content[] {
     this.calls.push(call);
+    const [refused] = this.refusals.splice(0, 1);
+    if (refused) throw refused.error;
     return this.script.shift() ?? [{ type: "text", text: "well" }];
   }
 
@@ -126,6 +137,15 @@ export class SmallAgent {
   private ended(asked: ModelMessage[], done: { text: string; response: { messages: ModelMessage[] } } & Spoken<ModelMessage[]>): string {
     this.messages = [...asked, ...(done.responseMessages ?? done.response.messages)];
     return done.text;
+  }
+
+  /**
+   * Waits until the service's background owes the session nothing: it summarizes between turns, for which a real model leaves it a
+   * second and the mock nothing.
+   */
+  async rested(): Promise<void> {
+    const session = this.client.session({ agentId: "ai-sdk", sessionId: this.sessionId });
+    while ((await session.status()).jobs.length) await sleep(20);
   }
 
   /** What the service holds in the session's view, in order, in the SDK's form. */

@@ -4,6 +4,7 @@ import { SmallAgent } from "./host.js";
 const agent = new SmallAgent({ window: 16_000, warn: (text) => console.error(text) });
 for (let at = 1; at < 40; at++) {
   await agent.turn(`Question ${at}: what of part ${at}?`, `Part ${at} is done. ${"All is well. ".repeat(60)}`, { rounds: at % 3 ? 0 : 1 });
+  await agent.rested();
 }
 await agent.turn("And now?", "Nothing more.");
 const sent = agent.calls.at(-1)?.prompt ?? [];

@@ -1,12 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
-import { type Client, ContextEngineError, type Session } from "@contextengine/client";
+import { type Client, ContextEngineError, DeadlinePassed, type Session } from "@contextengine/client";
 import { FormatError } from "@contextengine/client/formats";
-import { type Budget, BudgetSchema, type Message, ToolDefinitionSchema } from "@contextengine/client/types";
+import { type AssembleResponse, type Budget, BudgetSchema, type Message, ToolDefinitionSchema } from "@contextengine/client/types";
 import type { LanguageModel, LanguageModelMiddleware, ModelMessage, SystemModelMessage } from "ai";
 
 import { kept, keyOf, prompted, shown } from "./list.js";
-import { type CallOptions, Listener, type Model, type Reply, replyOf, type StreamPart } from "./reply.js";
+import { COMPACTION_MS, isRefusal, opened, said, smaller } from "./overflow.js";
+import { type CallOptions, Listener, type Model, type Reply, replyOf, type Streamed, type StreamPart } from "./reply.js";
 import { Sightings } from "./times.js";
 
 /** Conversations whose last context is remembered. One that is forgotten is sent whole again. */
@@ -60,6 +61,10 @@ interface Outside {
 
 /** A conversation, as far as it is remembered. */
 class Talk {
+  /** What was sent last. Undefined: nothing, or the list as it was. */
+  last: Fitting | undefined;
+  /** What the next context is to fit, since one was refused. */
+  less: Budget | undefined;
   private readonly seen = new Sightings();
 
   constructor(readonly session: Session) {}
@@ -78,8 +83,16 @@ interface Fitting {
   messages: ModelMessage[];
   /** What the service says beside the messages. Empty: nothing. */
   addition: string;
-  assemblyId: string;
+  response: AssembleResponse;
   budget: Budget;
+}
+
+/** A call of the model. */
+interface Call {
+  talk: Talk;
+  fitting: Fitting | undefined;
+  /** What the host called it with. */
+  given: CallOptions;
 }
 
 /**
@@ -97,7 +110,7 @@ export class Keeper {
 
   /** For `wrapLanguageModel`: stores what is new, sends what fits, stores the reply and what it was billed. */
   middleware({ sessionId }: MiddlewareOptions = {}): LanguageModelMiddleware {
-    const calls = new WeakMap<object, { talk: Talk; fitting: Fitting | undefined }>();
+    const calls = new WeakMap<object, Call>();
     return {
       specificationVersion: "v3",
       transformParams: async ({ params, model }) => {
@@ -105,19 +118,20 @@ export class Keeper {
         if (!id) return params;
         const talk = this.talk(id);
         const { changed, fitting } = await this.fitted(talk, params, model);
-        calls.set(changed, { talk, fitting });
+        calls.set(changed, { talk, fitting, given: params });
         return changed;
       },
-      wrapGenerate: async ({ doGenerate, params }) => {
-        const result = await doGenerate();
+      wrapGenerate: async ({ doGenerate, params, model }) => {
         const call = calls.get(params);
-        if (call) await this.replied(call.talk, call.fitting, replyOf(result));
+        if (!call) return doGenerate();
+        const result = await this.asked(call, model, doGenerate, (less) => model.doGenerate(less));
+        await this.replied(call.talk, call.fitting, replyOf(result));
         return result;
       },
-      wrapStream: async ({ doStream, params }) => {
-        const { stream, ...more } = await doStream();
+      wrapStream: async ({ doStream, params, model }) => {
         const call = calls.get(params);
-        if (!call) return { stream, ...more };
+        if (!call) return doStream();
+        const { stream, ...more } = await this.streamed(call, model, doStream);
         const listener = new Listener();
         const listening = new TransformStream<StreamPart, StreamPart>({
           transform: (part, controller) => {
@@ -149,6 +163,15 @@ export class Keeper {
   }
 
   /**
+   * Whether the provider refused a call of the model for its length, and another one can be made with less: the session is
+   * compacted, and the next context of it holds half of what was shown. For `prepareStep`, which is not shown what a call fails with;
+   * the middleware asks by itself.
+   */
+  async refused(sessionId: string, error: unknown): Promise<boolean> {
+    return this.shortened(this.talk(sessionId), error, undefined);
+  }
+
+  /**
    * Stores what a run of `generateText` or `streamText` with `prepareStep` ended with, and says that the turn is over. `messages`:
    * the whole list, `[...messages, ...result.response.messages]`; in version 7 of the SDK `[...messages, ...result.responseMessages]`.
    */
@@ -174,6 +197,73 @@ export class Keeper {
     const [oldest] = this.talks.keys();
     if (this.talks.size > MOST && oldest !== undefined) this.talks.delete(oldest);
     return talk;
+  }
+
+  /** What the model answers; once more with less where the provider refuses the prompt for its length. */
+  private async asked<Result>(
+    call: Call,
+    model: Model,
+    first: () => PromiseLike<Result>,
+    again: (less: CallOptions) => PromiseLike<Result>,
+  ): Promise<Result> {
+    try {
+      return await first();
+    } catch (error) {
+      const less = await this.shorter(call, model, error);
+      if (!less) throw error;
+      return again(less);
+    }
+  }
+
+  /** The same of a stream, which may be refused as it begins. */
+  private async streamed(call: Call, model: Model, doStream: () => PromiseLike<Streamed>): Promise<Streamed> {
+    let refused = false;
+    const again = (less: CallOptions) => {
+      refused = true;
+      return model.doStream(less);
+    };
+    const told = await this.asked(call, model, doStream, again);
+    if (refused) return told;
+    const { stream, refusal } = await opened(told.stream);
+    const less = refusal === undefined ? undefined : await this.shorter(call, model, refusal);
+    if (!less) return { ...told, stream };
+    await stream.cancel();
+    return model.doStream(less);
+  }
+
+  /** A call that was refused, with less. Undefined: it was refused for something else, or there is nobody to ask for less. */
+  private async shorter(call: Call, model: Model, error: unknown): Promise<CallOptions | undefined> {
+    const { talk, given } = call;
+    if (!(await this.shortened(talk, error, given.abortSignal))) return undefined;
+    const { changed, fitting } = await this.fitted(talk, given, model);
+    if (!fitting?.response.assemblyId) return undefined;
+    call.fitting = fitting;
+    return changed;
+  }
+
+  /** Has the next context of a conversation be half of what was refused. False: it was not, or that cannot be. */
+  private async shortened(talk: Talk, error: unknown, signal: AbortSignal | undefined): Promise<boolean> {
+    const { last, session } = talk;
+    // Made without the service: there is nothing to halve.
+    if (!last?.response.assemblyId || !isRefusal(error)) return false;
+    const { budget, response } = last;
+    const less = smaller(budget, response);
+    const until = Date.now() + COMPACTION_MS;
+    const options = () => ({ timeoutMs: Math.max(1, until - Date.now()), signal });
+    let done = false;
+    await this.trying("the call is not made again", async () => {
+      const { assemblyId } = response;
+      await session.reportUsage({ assemblyId, overflow: { text: said(error) } }, { ...options(), fallback: false });
+      try {
+        await session.compact({ budget: less, force: true, forceReason: "overflow", trigger: "overflow" }, options());
+      } catch (late) {
+        // What fits is shown without it, too.
+        if (!(late instanceof DeadlinePassed)) throw late;
+      }
+      talk.less = less;
+      done = true;
+    });
+    return done;
   }
 
   /** A call of the model with a prompt that fits. */
@@ -206,15 +296,16 @@ export class Keeper {
   /** What of a list fits. Undefined: it is sent as it is. */
   private async fitting(talk: Talk, list: readonly ModelMessage[], outside: Outside): Promise<Fitting | undefined> {
     let found: Fitting | undefined;
+    const budget = talk.less ?? budgetOf(this.options.window, outside);
+    talk.less = undefined;
     await this.trying("the model gets the list as it is", async () => {
       const { live, keys } = talk.read(list);
-      const budget = budgetOf(this.options.window, outside);
       const options = { ...this.patience, signal: outside.signal, fallback: true };
       const { items, response, degraded } = await talk.session.assemble({ live, budget, model: outside.model }, options);
       if (degraded) this.warn("the model gets the list as far as it fits", degraded.error);
-      const { systemPromptAddition: addition, assemblyId } = response;
-      found = { messages: shown(items, list, keys), addition, assemblyId, budget };
+      found = { messages: shown(items, list, keys), addition: response.systemPromptAddition, response, budget };
     });
+    talk.last = found;
     return found;
   }
 
@@ -222,7 +313,8 @@ export class Keeper {
   private async replied({ session }: Talk, fitting: Fitting | undefined, { message, goesOn, usage }: Reply): Promise<void> {
     if (!fitting) return;
     if (message) message.timestamp = timestampNow();
-    const { assemblyId, budget } = fitting;
+    const { budget } = fitting;
+    const { assemblyId } = fitting.response;
     const options = { ...this.patience, fallback: false };
     await this.trying("the reply is stored with the next call", async () => {
       const messages = message ? [message] : [];

@@ -7,7 +7,8 @@ import type { wrapLanguageModel } from "ai";
 export type Model = Exclude<Parameters<typeof wrapLanguageModel>[0]["model"], string>;
 export type CallOptions = Parameters<Model["doGenerate"]>[0];
 export type Generated = Awaited<ReturnType<Model["doGenerate"]>>;
-export type StreamPart = Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer Part> ? Part : never;
+export type Streamed = Awaited<ReturnType<Model["doStream"]>>;
+export type StreamPart = Streamed["stream"] extends ReadableStream<infer Part> ? Part : never;
 
 /** A reply and what became of it. */
 export interface Reply {

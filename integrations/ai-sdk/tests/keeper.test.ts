@@ -66,6 +66,7 @@ test("what fits is sent as the host has it, and each turn is stored once and in 
     await agent.turn(`question ${at} ${MUCH}`, `answer ${at} ${MUCH}`, { rounds: at % 3 ? 0 : 2, missing: at % 2 === 0, stream: at % 4 === 1 });
     const newest = agent.calls.at(-1)?.prompt ?? [];
     assert.ok(texts(newest.slice(1)).some((text) => text.startsWith(`question ${at} `)));
+    await agent.rested();
   }
   await holdsAll(agent);
   assert.deepEqual(agent.warnings, []);
@@ -102,7 +103,10 @@ test("a reply is stored before the next call, streamed or not", async (t) => {
 
 test("a long loop of tools stays within the window by prepareStep", async (t) => {
   const agent = agentOf(t);
-  for (let at = 0; at < 3; at++) await agent.stepped(`question ${at} ${MUCH}`, `answer ${at} ${MUCH}`, 30, { toolTokens: 100 });
+  for (let at = 0; at < 3; at++) {
+    await agent.stepped(`question ${at} ${MUCH}`, `answer ${at} ${MUCH}`, 30, { toolTokens: 100 });
+    await agent.rested();
+  }
   await holdsAll(agent);
   const last = agent.calls.at(-1)?.prompt ?? [];
   assert.ok(last.length < agent.messages.length / 2, `${last.length} of ${agent.messages.length}`);

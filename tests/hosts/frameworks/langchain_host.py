@@ -1,4 +1,5 @@
-"""An agent of LangChain's `create_agent`, whose conversation a checkpointer keeps."""
+"""An agent of LangChain's `create_agent`, whose conversation a checkpointer keeps, and one of
+LangGraph's `create_react_agent`."""
 
 from __future__ import annotations
 
@@ -12,9 +13,10 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.prebuilt import create_react_agent
 
 from contextengine.types import SessionRef
-from contextengine_langchain import ContextengineMiddleware
+from contextengine_langchain import ContextengineHooks, ContextengineMiddleware
 
 from .brain import NOTHING, Brain, found
 from .host import SYSTEM, WINDOW, Host, renamed
@@ -125,3 +127,21 @@ class LangChainHost(Host):
     @property
     def run(self) -> Any:
         return {"configurable": {"thread_id": self.thread}}
+
+
+class LangGraphHost(LangChainHost):
+    """The hooks in `create_react_agent`."""
+
+    name = "langgraph"
+
+    async def start(self) -> None:
+        self.service = self.client()
+        hooks = ContextengineHooks(self.service, window=WINDOW)
+        self.agent = create_react_agent(
+            hooks.model(Model(brain=self.brain)),
+            [look_up],
+            prompt=SYSTEM,
+            pre_model_hook=hooks.before_model,
+            post_model_hook=hooks.after_model,
+            checkpointer=self.saver,
+        )
