@@ -87,7 +87,18 @@ func fromResponses(n node, err *error) *pb.Message {
 		part.ProviderMetadataJson = n.rest("type", "call_id", "output", "id", "status")
 		return &pb.Message{Role: pb.Role_ROLE_TOOL, Parts: []*pb.Part{part}}
 	}
-	return assistant(opaque(OpenAIResponses, kind, compact(n.value)))
+	return &pb.Message{Role: whose(n, kind, err), Parts: []*pb.Part{opaque(OpenAIResponses, kind, compact(n.value))}}
+}
+
+// whose says who an item of a kind that is not known here is from: who it says, of what a host sets the developer, else the model.
+func whose(n node, kind string, err *error) pb.Role {
+	if role, known := responsesRoles[n.text("role", err)]; known {
+		return role
+	}
+	if kind == "configuration_update" {
+		return pb.Role_ROLE_DEVELOPER
+	}
+	return pb.Role_ROLE_ASSISTANT
 }
 
 func responsesReasoning(n node, err *error) *pb.Part {

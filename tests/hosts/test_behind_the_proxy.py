@@ -138,6 +138,8 @@ async def test_what_its_page_says_leads_to_a_request_with_a_summary(
         for at, said in enumerate(told):
             begun = program.goes_on if at else program.begun
             await typing.types([*begun, *flags, said])
+        sessions = (await home.client.sessions.list(agent_id="proxy")).sessions
+        assert sum(one.message_count > 2 for one in sessions) == 1, "one conversation, one session"
         sent = [json.dumps(one.json) for one in upstream.seen if one.body]
     assert "trust=untrusted" in sent[-1], "a summary stands in the request"
     assert told[0] not in sent[-1], "in place of what was said"

@@ -21,6 +21,7 @@ from ..types import (
     OpaquePart,
     Part,
     ReasoningPart,
+    Role,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -89,7 +90,15 @@ def _message(node: Node) -> Message:
                 role=ROLE_TOOL, parts=[Part(tool_result=result, provider_metadata_json=rest)]
             )
     opaque = OpaquePart(format=FORMAT, type=kind, json=compact_json(node.value))
-    return Message(role=ROLE_ASSISTANT, parts=[Part(opaque=opaque)])
+    return Message(role=_whose(node, kind), parts=[Part(opaque=opaque)])
+
+
+def _whose(node: Node, kind: str) -> Role:
+    """Who an item of a kind that is not known here is from: who it says, of what a host sets the
+    developer, else the model."""
+    if role := _ROLES.get(node.text("role")):
+        return role
+    return ROLE_DEVELOPER if kind == "configuration_update" else ROLE_ASSISTANT
 
 
 def _reasoning(node: Node) -> Part:

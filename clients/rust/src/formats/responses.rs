@@ -51,14 +51,9 @@ fn message_of(node: &Node) -> Result<Message, FormatError> {
     let kind = node.text("type")?;
     let (role, parts) = match kind.as_str() {
         "" | "message" => {
-            let role = match node.required("role")?.as_str() {
-                "user" => Role::User,
-                "assistant" => Role::Assistant,
-                "system" => Role::System,
-                "developer" => Role::Developer,
-                _ => return Err(node.wrong("role", "one of user, assistant, system, developer is needed")),
-            };
-            (role, content_of(node, "content")?)
+            let role = role_of(&node.required("role")?);
+            let wrong = || node.wrong("role", "one of user, assistant, system, developer is needed");
+            (role.ok_or_else(wrong)?, content_of(node, "content")?)
         }
         "reasoning" => (Role::Assistant, vec![reasoning_of(node)?]),
         "function_call" => (Role::Assistant, vec![call_of(node, "arguments")?]),
@@ -69,9 +64,25 @@ fn message_of(node: &Node) -> Result<Message, FormatError> {
             let provider_metadata_json = node.rest(&["type", "call_id", "output", "id", "status"]);
             (Role::Tool, vec![Part { provider_metadata_json, ..result.into() }])
         }
-        _ => (Role::Assistant, vec![unknown(node, kind)]),
+        _ => (whose(node, &kind)?, vec![unknown(node, kind)]),
     };
     Ok(Message { role: role.into(), parts, ..Default::default() })
+}
+
+fn role_of(name: &str) -> Option<Role> {
+    match name {
+        "user" => Some(Role::User),
+        "assistant" => Some(Role::Assistant),
+        "system" => Some(Role::System),
+        "developer" => Some(Role::Developer),
+        _ => None,
+    }
+}
+
+/// Who an item of a kind that is not known here is from: who it says, of what a host sets the developer, else the model.
+fn whose(node: &Node, kind: &str) -> Result<Role, FormatError> {
+    let otherwise = if kind == "configuration_update" { Role::Developer } else { Role::Assistant };
+    Ok(role_of(&node.text("role")?).unwrap_or(otherwise))
 }
 
 fn unknown(node: &Node, kind: String) -> Part {

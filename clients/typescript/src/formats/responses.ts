@@ -7,12 +7,12 @@ import { compact, load, type Node, type Source } from "./json.js";
 /** The name of the format of OpenAI Responses in `native`. */
 export const OPENAI_RESPONSES = "openai.responses";
 
-const ROLES: Record<string, Role> = {
-  user: Role.USER,
-  assistant: Role.ASSISTANT,
-  system: Role.SYSTEM,
-  developer: Role.DEVELOPER,
-};
+const ROLES = new Map([
+  ["user", Role.USER],
+  ["assistant", Role.ASSISTANT],
+  ["system", Role.SYSTEM],
+  ["developer", Role.DEVELOPER],
+]);
 const encoder = new TextEncoder();
 
 /**
@@ -55,8 +55,8 @@ function fromItem(node: Node): Message {
   const one = (role: Role, ...parts: Part[]) => create(MessageSchema, { role, parts });
   switch (type) {
     case "message": {
-      const role = ROLES[node.required("role")];
-      if (role === undefined) throw node.error("role", `one of ${Object.keys(ROLES).join(", ")} is needed`);
+      const role = ROLES.get(node.required("role"));
+      if (role === undefined) throw node.error("role", `one of ${[...ROLES.keys()].join(", ")} is needed`);
       return one(role, ...contentOf(node, "content"));
     }
     case "reasoning":
@@ -70,7 +70,12 @@ function fromItem(node: Node): Message {
       return one(Role.TOOL, part({ case: "toolResult", value }, node.rest("type", "call_id", "output", "id", "status")));
     }
   }
-  return one(Role.ASSISTANT, opaque(OPENAI_RESPONSES, type, compact(node.value)));
+  return one(whose(node, type), opaque(OPENAI_RESPONSES, type, compact(node.value)));
+}
+
+/** Who an item of a kind that is not known here is from: who it says, of what a host sets the developer, else the model. */
+function whose(node: Node, type: string): Role {
+  return ROLES.get(node.text("role")) ?? (type === "configuration_update" ? Role.DEVELOPER : Role.ASSISTANT);
 }
 
 function reasoningOf(node: Node): Part {

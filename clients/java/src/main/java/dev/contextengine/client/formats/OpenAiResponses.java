@@ -122,9 +122,15 @@ public final class OpenAiResponses {
                         .setProviderMetadataJson(node.rest("type", "call_id", "output", "id", "status")));
             }
             default -> {
-                return reply.addParts(opaque(type, node.value()));
+                return Message.newBuilder().setRole(whose(node, type)).addParts(opaque(type, node.value()));
             }
         }
+    }
+
+    /** Who an item of a kind that is not known here is from: who it says, of what a host sets the developer, else the model. */
+    private static Role whose(Node node, String type) {
+        Role otherwise = type.equals("configuration_update") ? Role.ROLE_DEVELOPER : Role.ROLE_ASSISTANT;
+        return ROLES.getOrDefault(node.text("role"), otherwise);
     }
 
     private static Part reasoningOf(Node node) {
