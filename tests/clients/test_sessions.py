@@ -141,3 +141,22 @@ def test_subagents_go_through_every_client(driver: Driver, session: Json) -> Non
     child = t.SessionRef(agent_id="clients", session_id=f"{parent.session_id}-one")
     end = t.EndSubagentRequest(child=child, spawn_token=spawned.spawn_token)
     assert driver.call("ContextEngine.EndSubagent", end, t.EndSubagentResponse).ended
+
+
+def test_recall_by_the_ids_that_a_host_gave(driver: Driver, session: Json) -> None:
+    said_so = [said(t.ROLE_USER, f"m{n}", f"Boat {n} lies in the harbour") for n in range(1, 6)]
+    stored = driver.session(
+        session, "ingest_batch", t.IngestBatchRequest(messages=said_so), t.IngestBatchResponse
+    )
+    expand = t.ExpandRequest(session=t.SessionRef(**session), message_ids=["m4", "m2"])
+    page = driver.call("Recall.Expand", expand, t.ExpandResponse)
+    assert [item.id for item in page.items] == ["m2", "m4"]
+    search = t.SearchRequest(
+        session=t.SessionRef(**session),
+        query="harbour",
+        first_message_id="m2",
+        last_message_id="m4",
+        at_least_revision=stored.revision,
+    )
+    found = driver.call("Recall.Search", search, t.SearchResponse)
+    assert sorted(hit.id for hit in found.hits) == ["m2", "m3", "m4"]

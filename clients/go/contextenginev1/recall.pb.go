@@ -37,7 +37,7 @@ const (
 	// Summaries.
 	SearchScope_SEARCH_SCOPE_SUMMARIES SearchScope = 3
 	// What the agent remembers of all its sessions: facts, those that hold. A session that was spawned may not ask:
-	// PERMISSION_DENIED. Not together with `roles`, `first_sequence`, `last_sequence` or `spawn_token`.
+	// PERMISSION_DENIED. Not together with `roles`, `spawn_token`, or a first or last message.
 	SearchScope_SEARCH_SCOPE_MEMORY SearchScope = 4
 )
 
@@ -168,7 +168,7 @@ type SearchRequest struct {
 	IncludeRetired bool `protobuf:"varint,12,opt,name=include_retired,json=includeRetired,proto3" json:"include_retired,omitempty"`
 	// True: also the agent's other sessions (cross-session recall): their own rows, as they are when the answer begins. Ended and
 	// rotated sessions count, deleted ones do not. A session that was spawned may not ask: PERMISSION_DENIED. Not together with
-	// `spawn_token`, `first_sequence` or `last_sequence`, which belong to one session.
+	// `spawn_token` or a first or last message, which belong to one session.
 	AllSessions bool `protobuf:"varint,13,opt,name=all_sessions,json=allSessions,proto3" json:"all_sessions,omitempty"`
 	// Read a state of the session at least this new: waits for the index, with `all_sessions` for that of the others as well. 0:
 	// what is there.
@@ -178,7 +178,11 @@ type SearchRequest struct {
 	SpawnToken string `protobuf:"bytes,15,opt,name=spawn_token,json=spawnToken,proto3" json:"spawn_token,omitempty"`
 	// True: also the other sessions of the agent that have this session's key: the conversations that went before it, each of
 	// which the key was on. As `all_sessions` in all else, and not together with it. A session without a key is searched alone.
-	KeySessions   bool `protobuf:"varint,16,opt,name=key_sessions,json=keySessions,proto3" json:"key_sessions,omitempty"`
+	KeySessions bool `protobuf:"varint,16,opt,name=key_sessions,json=keySessions,proto3" json:"key_sessions,omitempty"`
+	// Instead of `first_sequence`: the host id of the message of the view to begin with.
+	FirstMessageId string `protobuf:"bytes,17,opt,name=first_message_id,json=firstMessageId,proto3" json:"first_message_id,omitempty"`
+	// Instead of `last_sequence`: the host id of the message of the view to end with.
+	LastMessageId string `protobuf:"bytes,18,opt,name=last_message_id,json=lastMessageId,proto3" json:"last_message_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -323,6 +327,20 @@ func (x *SearchRequest) GetKeySessions() bool {
 		return x.KeySessions
 	}
 	return false
+}
+
+func (x *SearchRequest) GetFirstMessageId() string {
+	if x != nil {
+		return x.FirstMessageId
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetLastMessageId() string {
+	if x != nil {
+		return x.LastMessageId
+	}
+	return ""
 }
 
 // What was found: messages, best first, and behind them summaries, best first. A message is ranked by its own words, and by
@@ -557,7 +575,7 @@ type ExpandRequest struct {
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// Summaries to open.
 	SummaryIds []string `protobuf:"bytes,2,rep,name=summary_ids,json=summaryIds,proto3" json:"summary_ids,omitempty"`
-	// Messages to bring back.
+	// Messages to bring back, those that left the view included.
 	Sequences []int64 `protobuf:"varint,3,rep,packed,name=sequences,proto3" json:"sequences,omitempty"`
 	// The most tokens of the answer, reference encoding. 0: the server's default. Clamped to its maximum.
 	MaxTokens int64 `protobuf:"varint,4,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
@@ -569,7 +587,9 @@ type ExpandRequest struct {
 	PageToken string `protobuf:"bytes,7,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// The spawn token of a child that recalls its parent: as far as its grant goes, as of the spawn, and what left the view by then
 	// is not found. A fork's view holds its parent's history, so its token adds nothing. Empty: none.
-	SpawnToken    string `protobuf:"bytes,8,opt,name=spawn_token,json=spawnToken,proto3" json:"spawn_token,omitempty"`
+	SpawnToken string `protobuf:"bytes,8,opt,name=spawn_token,json=spawnToken,proto3" json:"spawn_token,omitempty"`
+	// More messages to bring back, by their host ids: of the view. One that no message of it has counts as not found.
+	MessageIds    []string `protobuf:"bytes,9,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -658,6 +678,13 @@ func (x *ExpandRequest) GetSpawnToken() string {
 		return x.SpawnToken
 	}
 	return ""
+}
+
+func (x *ExpandRequest) GetMessageIds() []string {
+	if x != nil {
+		return x.MessageIds
+	}
+	return nil
 }
 
 // What was brought back, in order.
@@ -1092,7 +1119,7 @@ var File_contextengine_v1_recall_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcontextengine/v1/recall.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa1\x05\n" +
+	"\x1dcontextengine/v1/recall.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf3\x05\n" +
 	"\rSearchRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x123\n" +
@@ -1113,7 +1140,9 @@ const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\x11at_least_revision\x18\x0e \x01(\x03R\x0fatLeastRevision\x12\x1f\n" +
 	"\vspawn_token\x18\x0f \x01(\tR\n" +
 	"spawnToken\x12!\n" +
-	"\fkey_sessions\x18\x10 \x01(\bR\vkeySessions\"\xae\b\n" +
+	"\fkey_sessions\x18\x10 \x01(\bR\vkeySessions\x12(\n" +
+	"\x10first_message_id\x18\x11 \x01(\tR\x0efirstMessageId\x12&\n" +
+	"\x0flast_message_id\x18\x12 \x01(\tR\rlastMessageId\"\xae\b\n" +
 	"\x0eSearchResponse\x128\n" +
 	"\x04hits\x18\x01 \x03(\v2$.contextengine.v1.SearchResponse.HitR\x04hits\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12$\n" +
@@ -1168,7 +1197,7 @@ const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a<\n" +
 	"\x0eToolCallsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xad\x02\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xce\x02\n" +
 	"\rExpandRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x1f\n" +
 	"\vsummary_ids\x18\x02 \x03(\tR\n" +
@@ -1181,7 +1210,9 @@ const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\a \x01(\tR\tpageToken\x12\x1f\n" +
 	"\vspawn_token\x18\b \x01(\tR\n" +
-	"spawnToken\"\xc1\x01\n" +
+	"spawnToken\x12\x1f\n" +
+	"\vmessage_ids\x18\t \x03(\tR\n" +
+	"messageIds\"\xc1\x01\n" +
 	"\x0eExpandResponse\x12,\n" +
 	"\x05items\x18\x01 \x03(\v2\x16.contextengine.v1.ItemR\x05items\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\x03R\x06tokens\x12\x1c\n" +

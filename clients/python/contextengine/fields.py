@@ -321,6 +321,8 @@ class Search(Read, Spawned, total=False):
     roles: Sequence[t.Role]
     first_sequence: int
     last_sequence: int
+    first_message_id: str
+    last_message_id: str
     start_time: datetime | Timestamp
     end_time: datetime | Timestamp
     include_retired: bool
@@ -333,6 +335,7 @@ class Expand(Spawned, total=False):
 
     summary_ids: Sequence[str]
     sequences: Sequence[int]
+    message_ids: Sequence[str]
     max_tokens: int
     max_depth: int
     include_messages: bool

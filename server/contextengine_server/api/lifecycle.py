@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import replies
-from contextengine_server.api.messages import ref_of, request_id
+from contextengine_server.api.messages import place_in, ref_of, request_id
 from contextengine_server.api.pipeline.auth import CallerRole
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.quotas import tenant_usage
@@ -24,7 +24,7 @@ from contextengine_server.commands.lifecycle.record_host_change import (
     NativeCompacted,
     Rewound,
 )
-from contextengine_server.commands.named_message import Named, Place
+from contextengine_server.commands.named_message import Named
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.fairness.usage import Uses
 from contextengine_server.runtime.errands import JobResult, Lent, Visit
@@ -159,7 +159,7 @@ def _host_change(request: life.RecordHostChangeRequest) -> tuple[HostChange, byt
         raise InvalidField("change", "is required: rewind, compacted or native_compacted")
     digest = kind.encode() + getattr(request, kind).SerializeToString(deterministic=True)
     if kind == "rewind":
-        return Rewound(_named(request.rewind, "rewind", "after")), digest
+        return Rewound(place_in(request.rewind, "after", within="rewind.") or 0), digest
     if kind == "native_compacted":
         return NativeCompacted(), digest
     change = request.compacted
@@ -171,8 +171,8 @@ def _host_change(request: life.RecordHostChangeRequest) -> tuple[HostChange, byt
                 "say what is covered last, or what is kept first, not both",
             )
     return HostCompacted(
-        _named(change, "compacted", "first", begins=True),
-        0 if kept else _named(change, "compacted", "last"),
+        place_in(change, "first", within="compacted.", begins=True) or 0,
+        0 if kept else place_in(change, "last", within="compacted.") or 0,
         change.summary,
         Named(
             request_id(kept, "compacted.first_kept_message_id"),
@@ -182,21 +182,3 @@ def _host_change(request: life.RecordHostChangeRequest) -> tuple[HostChange, byt
         if kept
         else None,
     ), digest
-
-
-def _named(
-    change: life.RecordHostChangeRequest.Rewind | life.RecordHostChangeRequest.HostCompaction,
-    field: str,
-    which: str,
-    *,
-    begins: bool = False,
-) -> Place:
-    """A message as a change names it: by one of the two. Raises ContradictoryFields."""
-    sequence: int = getattr(change, f"{which}_sequence")
-    name = f"{field}.{which}_message_id"
-    id = request_id(getattr(change, f"{which}_message_id"), name)
-    if id and sequence:
-        raise ContradictoryFields(
-            [f"{field}.{which}_sequence", name], "name the message by its sequence or by its id"
-        )
-    return Named(id, name, begins) if id else sequence

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
+from google.protobuf.message import Message
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_server.api.pipeline.call import Call
+from contextengine_server.commands.named_message import Named, Place
 from contextengine_server.context.work import Work, at_once
-from contextengine_server.errors import InvalidField, TooLarge
+from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
 from contextengine_server.session.address import Ref
 from contextengine_server.session.receipt import Stored
 from contextengine_server.slices import in_slices
@@ -103,6 +105,24 @@ def request_id(value: str, field: str = "request_id") -> str:
         # Not every database keeps one in a text.
         raise InvalidField(field, "holds a NUL character: remove it")
     return value
+
+
+def place_in(
+    request: Message, which: str, *, within: str = "", begins: bool = False
+) -> Place | None:
+    """A message as `WHICH_sequence` or `WHICH_message_id` of a request names it; None where neither
+    does. `within`: the path of the fields. `begins`: see Named. Raises ContradictoryFields,
+    InvalidField."""
+    by_sequence, by_id = f"{which}_sequence", f"{which}_message_id"
+    id = request_id(getattr(request, by_id), within + by_id)
+    if by_sequence not in {field.name for field, _ in request.ListFields()}:
+        return Named(id, within + by_id, begins) if id else None
+    if id:
+        raise ContradictoryFields(
+            [within + by_sequence, within + by_id], "name the message by its sequence or by its id"
+        )
+    sequence: int = getattr(request, by_sequence)
+    return sequence
 
 
 def stored_message(item: Stored) -> message_pb2.StoredMessage:

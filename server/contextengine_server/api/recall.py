@@ -8,9 +8,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import recall_pb2 as pb
-from contextengine_server.api.messages import ref_of, request_id
+from contextengine_server.api.messages import place_in, ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import not_negative, required
+from contextengine_server.commands.recall.search import Range
 from contextengine_server.commands.services import RecallCommands
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
@@ -47,10 +48,12 @@ _MODES = {
 }
 
 
+_BOUNDS = ("first_sequence", "last_sequence", "first_message_id", "last_message_id")
 _ONE_SESSION = {
     "spawn_token": "the token opens one session, the parent: search the one or the others",
-    "first_sequence": "sequences number one session: say which by its name, or by times",
-    "last_sequence": "sequences number one session: say which by its name, or by times",
+    **dict.fromkeys(
+        _BOUNDS, "that is a message of one session: say which by its name, or by times"
+    ),
 }
 """Why what belongs to one session does not go with others."""
 
@@ -63,12 +66,12 @@ class RecallService:
 
     async def search(self, request: pb.SearchRequest, call: Call) -> pb.SearchResponse:
         """Searches messages and summaries, or memory."""
-        query = _query(request)
+        query, within = _query(request), _range(request)
         if request.scope == pb.SEARCH_SCOPE_MEMORY:
             return await self._search_memory(request, query, call)
         at_least = not_negative(request.at_least_revision, "at_least_revision")
         done = await self._commands.search.run(
-            call.caller.tenant, ref_of(request.session), query, at_least, _token(request)
+            call.caller.tenant, ref_of(request.session), query, at_least, _token(request), within
         )
         return pb.SearchResponse(
             hits=[_hit(done.scope, hit) for hit in done.page.hits],
@@ -117,7 +120,11 @@ class RecallService:
     async def expand(self, request: pb.ExpandRequest, call: Call) -> pb.ExpandResponse:
         """Brings back summaries and messages."""
         found = await self._commands.expand.run(
-            call.caller.tenant, ref_of(request.session), _wanted(request), _token(request)
+            call.caller.tenant,
+            ref_of(request.session),
+            _wanted(request),
+            _token(request),
+            request.message_ids,
         )
         return pb.ExpandResponse(
             items=[_item(one) for one in found.items],
@@ -133,14 +140,17 @@ def _token(request: pb.SearchRequest | pb.InspectRequest | pb.ExpandRequest) -> 
 
 
 def _wanted(request: pb.ExpandRequest) -> Wanted:
-    if not request.summary_ids and not request.sequences:
-        raise InvalidField("summary_ids", "is required, or sequences: say what to bring back")
-    for name, ids in (("summary_ids", request.summary_ids), ("sequences", request.sequences)):
-        _few(name, ids)
+    if not request.summary_ids and not request.sequences and not request.message_ids:
+        text = "is required, or sequences or message_ids: say what to bring back"
+        raise InvalidField("summary_ids", text)
+    for name in ("summary_ids", "sequences", "message_ids"):
+        _few(name, getattr(request, name))
     for index, summary_id in enumerate(request.summary_ids):
         required(summary_id, f"summary_ids[{index}]", "it names a summary to open")
     for index, sequence in enumerate(request.sequences):
         not_negative(sequence, f"sequences[{index}]")
+    for index, id in enumerate(request.message_ids):
+        required(id, f"message_ids[{index}]", "it names a message to bring back")
     asked = not_negative(request.max_tokens, "max_tokens")
     if 0 < asked < MIN_TOKENS:
         raise InvalidField(
@@ -173,10 +183,6 @@ def _query(request: pb.SearchRequest) -> Query:
         raise ContradictoryFields(
             ["roles", "scope"], "summaries have no role: search messages, or any role"
         )
-    first = not_negative(request.first_sequence, "first_sequence")
-    last = not_negative(request.last_sequence, "last_sequence")
-    if 0 < last < first:
-        raise InvalidField("last_sequence", f"is {last}, before first_sequence, which is {first}")
     start, end = (
         _time(getattr(request, name), name) if request.HasField(name) else None
         for name in ("start_time", "end_time")
@@ -184,7 +190,7 @@ def _query(request: pb.SearchRequest) -> Query:
     if start is not None and end is not None and end <= start:
         raise InvalidField("end_time", "must lie after start_time")
     if request.scope == pb.SEARCH_SCOPE_MEMORY:
-        for name in ("roles", "spawn_token", "first_sequence", "last_sequence"):
+        for name in ("roles", "spawn_token", *_BOUNDS):
             if getattr(request, name):
                 raise ContradictoryFields(
                     ["scope", name], "memory is of the agent, not of one session's messages"
@@ -207,14 +213,19 @@ def _query(request: pb.SearchRequest) -> Query:
         limit=min(limit, MAX_LIMIT) or DEFAULT_LIMIT,
         page=_page(request.page_token),
         roles=tuple(request.roles),
-        first=first,
-        last=last,
         start_ms=start,
         end_ms=end,
         retired=request.include_retired,
         all_sessions=request.all_sessions,
         key_sessions=request.key_sessions,
     )
+
+
+def _range(request: pb.SearchRequest) -> Range:
+    """Which messages to search. Raises ContradictoryFields, InvalidField."""
+    for name in ("first_sequence", "last_sequence"):
+        not_negative(getattr(request, name), name)
+    return Range(place_in(request, "first", begins=True) or 0, place_in(request, "last") or 0)
 
 
 def _time(time: Timestamp, field: str) -> int:

@@ -6,7 +6,7 @@ import orjson
 
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_proto.v1 import subagent_pb2 as pb
-from contextengine_server.api.messages import ref_of, request_id
+from contextengine_server.api.messages import place_in, ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import not_negative, objective_in, required
 from contextengine_server.commands.context_engine import ContextEngineCommands
@@ -153,15 +153,8 @@ def _wanted(request: pb.PrepareSubagentSpawnRequest) -> SpawnRequest:
 
 def _fork_after(request: pb.PrepareSubagentSpawnRequest) -> Place | None:
     """The message that a fork's beginning ends with. Raises ContradictoryFields."""
-    id = request_id(request.fork_after_message_id, "fork_after_message_id")
-    if not request.HasField("fork_after_sequence"):
-        return Named(id, "fork_after_message_id") if id else None
-    if id:
-        raise ContradictoryFields(
-            ["fork_after_sequence", "fork_after_message_id"],
-            "name the message by its sequence or by its id",
-        )
-    return not_negative(request.fork_after_sequence, "fork_after_sequence")
+    after = place_in(request, "fork_after")
+    return not_negative(after, "fork_after_sequence") if isinstance(after, int) else after
 
 
 def _ttl(request: pb.PrepareSubagentSpawnRequest) -> int:

@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
 
+from contextengine_server.context.view import Summary
 from contextengine_server.errors import FieldViolation, RowNotFound
+from contextengine_server.recall.archive import Archive
+from contextengine_server.recall.lineage import lineage_of
 from contextengine_server.session.session import Session
 from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.wire.slots import summary_item_id
 
 
@@ -36,8 +42,42 @@ async def sequence_of(place: Place, session: Session, store: Store) -> int:
     rows = await store.messages_by_host_id(session.scope, [place.id])
     if rows:
         return rows[-1].sequence
-    # Hosts keep our summaries in their own lists, under the ids of their items.
-    for summary in session.live_summaries:
+    return _summarized(place, session.live_summaries)
+
+
+async def recalled_sequence(place: Place, archive: Archive, head: SessionHead) -> int:
+    """The same of a session that is read alone, which may be a parent as of a spawn: what is newer
+    names nothing. Raises RowNotFound."""
+    if isinstance(place, int):
+        return place
+    found = await recalled_sequences([place.id], archive, head)
+    if found:
+        return found[-1]
+    lineage = await lineage_of(archive.store, head, archive.inherits)
+    return _summarized(place, [one.row for one in await lineage.summaries(archive.store)])
+
+
+async def recalled_sequences(
+    ids: Sequence[str], archive: Archive, head: SessionHead
+) -> Sequence[int]:
+    """The sequences of the messages of a view that have one of these ids; those of sessions that
+    it goes on from count."""
+    if not ids:
+        return []
+    store = archive.store
+    lineage = await lineage_of(store, head, archive.inherits)
+    return [
+        row.sequence
+        for link in reversed(lineage.links)
+        for row in await store.messages_by_host_id(link.scope, ids)
+        if link.first <= row.sequence <= link.last
+    ]
+
+
+def _summarized(place: Named, summaries: Iterable[Summary | SummaryRow]) -> int:
+    """A message by the summary that covers it: hosts keep our summaries in their own lists, under
+    the ids of their items. Raises RowNotFound."""
+    for summary in summaries:
         if summary_item_id(summary.id) == place.id:
             return summary.first_sequence if place.begins else summary.last_sequence
     raise RowNotFound(

@@ -48,6 +48,21 @@ CASES: dict[str, list[Case]] = {
             search("x", first_sequence=3, last_sequence=2),
             "last_sequence",
         ),
+        contradictory(
+            "a sequence and an id",
+            search("x", last_sequence=1, last_message_id="m"),
+            "last_sequence",
+            "last_message_id",
+        ),
+        long_id("first_message_id", t.SearchRequest, session=S, query="x"),
+        Case(
+            "an id of nobody's",
+            [search("x", last_message_id="nobody's")],
+            ("last_message_id",),
+            "NOT_FOUND",
+            "ROW_NOT_FOUND",
+            {"id": "nobody's"},
+        ),
         bad("times that end first", search("x", start_time=time(9), end_time=time(9)), "end_time"),
         bad("no time", search("x", start_time=time(2**40)), "start_time"),
         bad("a page of nobody's", search("x", page_token="AAAA"), "page_token"),
@@ -71,6 +86,8 @@ CASES: dict[str, list[Case]] = {
                 "spawn_token": "x",
                 "first_sequence": 1,
                 "last_sequence": 1,
+                "first_message_id": "x",
+                "last_message_id": "x",
             }.items()
         ),
         bad(
@@ -97,7 +114,13 @@ CASES: dict[str, list[Case]] = {
                 name,
             )
             for others in ("all_sessions", "key_sessions")
-            for name, value in (("first_sequence", 1), ("last_sequence", 1), ("spawn_token", "x"))
+            for name, value in {
+                "first_sequence": 1,
+                "last_sequence": 1,
+                "first_message_id": "x",
+                "last_message_id": "x",
+                "spawn_token": "x",
+            }.items()
         ),
         *table_subagents.SEARCH,
     ],
@@ -122,6 +145,8 @@ CASES: dict[str, list[Case]] = {
         bad("nothing to expand", t.ExpandRequest(session=S), "summary_ids"),
         bad("a long id", t.ExpandRequest(session=S, summary_ids=["x", LONG_ID]), "summary_ids[1]"),
         bad("a sequence below none", t.ExpandRequest(session=S, sequences=[1, -1]), "sequences[1]"),
+        bad("no id", t.ExpandRequest(session=S, message_ids=["x", ""]), "message_ids[1]"),
+        bad("a long one", t.ExpandRequest(session=S, message_ids=[LONG_ID]), "message_ids[0]"),
         bad(
             "less than no tokens",
             t.ExpandRequest(session=S, sequences=[1], max_tokens=-1),

@@ -26,7 +26,7 @@ from contextengine_proto.v1 import message_pb2 as contextengine_dot_v1_dot_messa
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ontextengine/v1/recall.proto\x12\x10\x63ontextengine.v1\x1a\x1e\x63ontextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf3\x03\n\rSearchRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\r\n\x05query\x18\x02 \x01(\t\x12,\n\x05scope\x18\x03 \x01(\x0e\x32\x1d.contextengine.v1.SearchScope\x12*\n\x04mode\x18\x04 \x01(\x0e\x32\x1c.contextengine.v1.SearchMode\x12\r\n\x05limit\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\x12%\n\x05roles\x18\x07 \x03(\x0e\x32\x16.contextengine.v1.Role\x12\x16\n\x0e\x66irst_sequence\x18\x08 \x01(\x03\x12\x15\n\rlast_sequence\x18\t \x01(\x03\x12.\n\nstart_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0finclude_retired\x18\x0c \x01(\x08\x12\x14\n\x0c\x61ll_sessions\x18\r \x01(\x08\x12\x19\n\x11\x61t_least_revision\x18\x0e \x01(\x03\x12\x13\n\x0bspawn_token\x18\x0f \x01(\t\x12\x14\n\x0ckey_sessions\x18\x10 \x01(\x08\"\xca\x06\n\x0eSearchResponse\x12\x32\n\x04hits\x18\x01 \x03(\x0b\x32$.contextengine.v1.SearchResponse.Hit\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x18\n\x0btotal_count\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x10\n\x08revision\x18\x04 \x01(\x03\x1a\xb7\x03\n\x03Hit\x12(\n\x06origin\x18\x01 \x01(\x0b\x32\x18.contextengine.v1.Origin\x12\x0f\n\x07snippet\x18\x02 \x01(\t\x12\r\n\x05score\x18\x03 \x01(\x01\x12$\n\x04role\x18\x04 \x01(\x0e\x32\x16.contextengine.v1.Role\x12(\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02id\x18\x06 \x01(\t\x12\x12\n\nsession_id\x18\x07 \x01(\t\x12.\n\x07summary\x18\x08 \x01(\x0b\x32\x1d.contextengine.v1.SummaryInfo\x12\x11\n\tmemory_id\x18\t \x01(\t\x12\x11\n\tneighbour\x18\n \x01(\x08\x12\x35\n\x06\x62\x65\x66ore\x18\x0b \x01(\x0b\x32%.contextengine.v1.SearchResponse.Turn\x12\x34\n\x05\x61\x66ter\x18\x0c \x01(\x0b\x32%.contextengine.v1.SearchResponse.Turn\x12\x33\n\x04\x66\x61\x63t\x18\r \x01(\x0b\x32%.contextengine.v1.SearchResponse.Fact\x1at\n\x04\x46\x61\x63t\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x38\n\x07sources\x18\x03 \x03(\x0b\x32\'.contextengine.v1.SearchResponse.Source\x12\x15\n\rsuperseded_by\x18\x04 \x01(\t\x1a.\n\x06Source\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x1aO\n\x04Turn\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12$\n\x04role\x18\x02 \x01(\x0e\x32\x16.contextengine.v1.Role\x12\x0f\n\x07snippet\x18\x03 \x01(\tB\x0e\n\x0c_total_count\"h\n\x0eInspectRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x12\n\nsummary_id\x18\x02 \x01(\t\x12\x13\n\x0bspawn_token\x18\x03 \x01(\t\"\x80\x03\n\x0fInspectResponse\x12.\n\x07summary\x18\x01 \x01(\x0b\x32\x1d.contextengine.v1.SummaryInfo\x12\x0c\n\x04text\x18\x02 \x01(\t\x12/\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.contextengine.v1.SummaryInfo\x12O\n\x10messages_by_role\x18\x04 \x03(\x0b\x32\x35.contextengine.v1.InspectResponse.MessagesByRoleEntry\x12\x44\n\ntool_calls\x18\x05 \x03(\x0b\x32\x30.contextengine.v1.InspectResponse.ToolCallsEntry\x1a\x35\n\x13MessagesByRoleEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x30\n\x0eToolCallsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xd0\x01\n\rExpandRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x13\n\x0bsummary_ids\x18\x02 \x03(\t\x12\x11\n\tsequences\x18\x03 \x03(\x03\x12\x12\n\nmax_tokens\x18\x04 \x01(\x03\x12\x11\n\tmax_depth\x18\x05 \x01(\x05\x12\x18\n\x10include_messages\x18\x06 \x01(\x08\x12\x12\n\npage_token\x18\x07 \x01(\t\x12\x13\n\x0bspawn_token\x18\x08 \x01(\t\"\x8a\x01\n\x0e\x45xpandResponse\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.contextengine.v1.Item\x12\x0e\n\x06tokens\x18\x02 \x01(\x03\x12\x11\n\ttruncated\x18\x03 \x01(\x08\x12\x17\n\x0fnext_page_token\x18\x04 \x01(\t\x12\x15\n\rmissing_count\x18\x05 \x01(\x05*\x92\x01\n\x0bSearchScope\x12\x1c\n\x18SEARCH_SCOPE_UNSPECIFIED\x10\x00\x12\x15\n\x11SEARCH_SCOPE_BOTH\x10\x01\x12\x19\n\x15SEARCH_SCOPE_MESSAGES\x10\x02\x12\x1a\n\x16SEARCH_SCOPE_SUMMARIES\x10\x03\x12\x17\n\x13SEARCH_SCOPE_MEMORY\x10\x04*[\n\nSearchMode\x12\x1b\n\x17SEARCH_MODE_UNSPECIFIED\x10\x00\x12\x19\n\x15SEARCH_MODE_FULL_TEXT\x10\x01\x12\x15\n\x11SEARCH_MODE_REGEX\x10\x02\x32\xf2\x01\n\x06Recall\x12K\n\x06Search\x12\x1f.contextengine.v1.SearchRequest\x1a .contextengine.v1.SearchResponse\x12N\n\x07Inspect\x12 .contextengine.v1.InspectRequest\x1a!.contextengine.v1.InspectResponse\x12K\n\x06\x45xpand\x12\x1f.contextengine.v1.ExpandRequest\x1a .contextengine.v1.ExpandResponseBk\n\x14\x64\x65v.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ontextengine/v1/recall.proto\x12\x10\x63ontextengine.v1\x1a\x1e\x63ontextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa6\x04\n\rSearchRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\r\n\x05query\x18\x02 \x01(\t\x12,\n\x05scope\x18\x03 \x01(\x0e\x32\x1d.contextengine.v1.SearchScope\x12*\n\x04mode\x18\x04 \x01(\x0e\x32\x1c.contextengine.v1.SearchMode\x12\r\n\x05limit\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\x12%\n\x05roles\x18\x07 \x03(\x0e\x32\x16.contextengine.v1.Role\x12\x16\n\x0e\x66irst_sequence\x18\x08 \x01(\x03\x12\x15\n\rlast_sequence\x18\t \x01(\x03\x12.\n\nstart_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0finclude_retired\x18\x0c \x01(\x08\x12\x14\n\x0c\x61ll_sessions\x18\r \x01(\x08\x12\x19\n\x11\x61t_least_revision\x18\x0e \x01(\x03\x12\x13\n\x0bspawn_token\x18\x0f \x01(\t\x12\x14\n\x0ckey_sessions\x18\x10 \x01(\x08\x12\x18\n\x10\x66irst_message_id\x18\x11 \x01(\t\x12\x17\n\x0flast_message_id\x18\x12 \x01(\t\"\xca\x06\n\x0eSearchResponse\x12\x32\n\x04hits\x18\x01 \x03(\x0b\x32$.contextengine.v1.SearchResponse.Hit\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x18\n\x0btotal_count\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x10\n\x08revision\x18\x04 \x01(\x03\x1a\xb7\x03\n\x03Hit\x12(\n\x06origin\x18\x01 \x01(\x0b\x32\x18.contextengine.v1.Origin\x12\x0f\n\x07snippet\x18\x02 \x01(\t\x12\r\n\x05score\x18\x03 \x01(\x01\x12$\n\x04role\x18\x04 \x01(\x0e\x32\x16.contextengine.v1.Role\x12(\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02id\x18\x06 \x01(\t\x12\x12\n\nsession_id\x18\x07 \x01(\t\x12.\n\x07summary\x18\x08 \x01(\x0b\x32\x1d.contextengine.v1.SummaryInfo\x12\x11\n\tmemory_id\x18\t \x01(\t\x12\x11\n\tneighbour\x18\n \x01(\x08\x12\x35\n\x06\x62\x65\x66ore\x18\x0b \x01(\x0b\x32%.contextengine.v1.SearchResponse.Turn\x12\x34\n\x05\x61\x66ter\x18\x0c \x01(\x0b\x32%.contextengine.v1.SearchResponse.Turn\x12\x33\n\x04\x66\x61\x63t\x18\r \x01(\x0b\x32%.contextengine.v1.SearchResponse.Fact\x1at\n\x04\x46\x61\x63t\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x38\n\x07sources\x18\x03 \x03(\x0b\x32\'.contextengine.v1.SearchResponse.Source\x12\x15\n\rsuperseded_by\x18\x04 \x01(\t\x1a.\n\x06Source\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x1aO\n\x04Turn\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12$\n\x04role\x18\x02 \x01(\x0e\x32\x16.contextengine.v1.Role\x12\x0f\n\x07snippet\x18\x03 \x01(\tB\x0e\n\x0c_total_count\"h\n\x0eInspectRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x12\n\nsummary_id\x18\x02 \x01(\t\x12\x13\n\x0bspawn_token\x18\x03 \x01(\t\"\x80\x03\n\x0fInspectResponse\x12.\n\x07summary\x18\x01 \x01(\x0b\x32\x1d.contextengine.v1.SummaryInfo\x12\x0c\n\x04text\x18\x02 \x01(\t\x12/\n\x08\x63hildren\x18\x03 \x03(\x0b\x32\x1d.contextengine.v1.SummaryInfo\x12O\n\x10messages_by_role\x18\x04 \x03(\x0b\x32\x35.contextengine.v1.InspectResponse.MessagesByRoleEntry\x12\x44\n\ntool_calls\x18\x05 \x03(\x0b\x32\x30.contextengine.v1.InspectResponse.ToolCallsEntry\x1a\x35\n\x13MessagesByRoleEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x30\n\x0eToolCallsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xe5\x01\n\rExpandRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x13\n\x0bsummary_ids\x18\x02 \x03(\t\x12\x11\n\tsequences\x18\x03 \x03(\x03\x12\x12\n\nmax_tokens\x18\x04 \x01(\x03\x12\x11\n\tmax_depth\x18\x05 \x01(\x05\x12\x18\n\x10include_messages\x18\x06 \x01(\x08\x12\x12\n\npage_token\x18\x07 \x01(\t\x12\x13\n\x0bspawn_token\x18\x08 \x01(\t\x12\x13\n\x0bmessage_ids\x18\t \x03(\t\"\x8a\x01\n\x0e\x45xpandResponse\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.contextengine.v1.Item\x12\x0e\n\x06tokens\x18\x02 \x01(\x03\x12\x11\n\ttruncated\x18\x03 \x01(\x08\x12\x17\n\x0fnext_page_token\x18\x04 \x01(\t\x12\x15\n\rmissing_count\x18\x05 \x01(\x05*\x92\x01\n\x0bSearchScope\x12\x1c\n\x18SEARCH_SCOPE_UNSPECIFIED\x10\x00\x12\x15\n\x11SEARCH_SCOPE_BOTH\x10\x01\x12\x19\n\x15SEARCH_SCOPE_MESSAGES\x10\x02\x12\x1a\n\x16SEARCH_SCOPE_SUMMARIES\x10\x03\x12\x17\n\x13SEARCH_SCOPE_MEMORY\x10\x04*[\n\nSearchMode\x12\x1b\n\x17SEARCH_MODE_UNSPECIFIED\x10\x00\x12\x19\n\x15SEARCH_MODE_FULL_TEXT\x10\x01\x12\x15\n\x11SEARCH_MODE_REGEX\x10\x02\x32\xf2\x01\n\x06Recall\x12K\n\x06Search\x12\x1f.contextengine.v1.SearchRequest\x1a .contextengine.v1.SearchResponse\x12N\n\x07Inspect\x12 .contextengine.v1.InspectRequest\x1a!.contextengine.v1.InspectResponse\x12K\n\x06\x45xpand\x12\x1f.contextengine.v1.ExpandRequest\x1a .contextengine.v1.ExpandResponseBk\n\x14\x64\x65v.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,34 +38,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INSPECTRESPONSE_MESSAGESBYROLEENTRY']._serialized_options = b'8\001'
   _globals['_INSPECTRESPONSE_TOOLCALLSENTRY']._loaded_options = None
   _globals['_INSPECTRESPONSE_TOOLCALLSENTRY']._serialized_options = b'8\001'
-  _globals['_SEARCHSCOPE']._serialized_start=2309
-  _globals['_SEARCHSCOPE']._serialized_end=2455
-  _globals['_SEARCHMODE']._serialized_start=2457
-  _globals['_SEARCHMODE']._serialized_end=2548
+  _globals['_SEARCHSCOPE']._serialized_start=2381
+  _globals['_SEARCHSCOPE']._serialized_end=2527
+  _globals['_SEARCHMODE']._serialized_start=2529
+  _globals['_SEARCHMODE']._serialized_end=2620
   _globals['_SEARCHREQUEST']._serialized_start=117
-  _globals['_SEARCHREQUEST']._serialized_end=616
-  _globals['_SEARCHRESPONSE']._serialized_start=619
-  _globals['_SEARCHRESPONSE']._serialized_end=1461
-  _globals['_SEARCHRESPONSE_HIT']._serialized_start=759
-  _globals['_SEARCHRESPONSE_HIT']._serialized_end=1198
-  _globals['_SEARCHRESPONSE_FACT']._serialized_start=1200
-  _globals['_SEARCHRESPONSE_FACT']._serialized_end=1316
-  _globals['_SEARCHRESPONSE_SOURCE']._serialized_start=1318
-  _globals['_SEARCHRESPONSE_SOURCE']._serialized_end=1364
-  _globals['_SEARCHRESPONSE_TURN']._serialized_start=1366
-  _globals['_SEARCHRESPONSE_TURN']._serialized_end=1445
-  _globals['_INSPECTREQUEST']._serialized_start=1463
-  _globals['_INSPECTREQUEST']._serialized_end=1567
-  _globals['_INSPECTRESPONSE']._serialized_start=1570
-  _globals['_INSPECTRESPONSE']._serialized_end=1954
-  _globals['_INSPECTRESPONSE_MESSAGESBYROLEENTRY']._serialized_start=1851
-  _globals['_INSPECTRESPONSE_MESSAGESBYROLEENTRY']._serialized_end=1904
-  _globals['_INSPECTRESPONSE_TOOLCALLSENTRY']._serialized_start=1906
-  _globals['_INSPECTRESPONSE_TOOLCALLSENTRY']._serialized_end=1954
-  _globals['_EXPANDREQUEST']._serialized_start=1957
-  _globals['_EXPANDREQUEST']._serialized_end=2165
-  _globals['_EXPANDRESPONSE']._serialized_start=2168
-  _globals['_EXPANDRESPONSE']._serialized_end=2306
-  _globals['_RECALL']._serialized_start=2551
-  _globals['_RECALL']._serialized_end=2793
+  _globals['_SEARCHREQUEST']._serialized_end=667
+  _globals['_SEARCHRESPONSE']._serialized_start=670
+  _globals['_SEARCHRESPONSE']._serialized_end=1512
+  _globals['_SEARCHRESPONSE_HIT']._serialized_start=810
+  _globals['_SEARCHRESPONSE_HIT']._serialized_end=1249
+  _globals['_SEARCHRESPONSE_FACT']._serialized_start=1251
+  _globals['_SEARCHRESPONSE_FACT']._serialized_end=1367
+  _globals['_SEARCHRESPONSE_SOURCE']._serialized_start=1369
+  _globals['_SEARCHRESPONSE_SOURCE']._serialized_end=1415
+  _globals['_SEARCHRESPONSE_TURN']._serialized_start=1417
+  _globals['_SEARCHRESPONSE_TURN']._serialized_end=1496
+  _globals['_INSPECTREQUEST']._serialized_start=1514
+  _globals['_INSPECTREQUEST']._serialized_end=1618
+  _globals['_INSPECTRESPONSE']._serialized_start=1621
+  _globals['_INSPECTRESPONSE']._serialized_end=2005
+  _globals['_INSPECTRESPONSE_MESSAGESBYROLEENTRY']._serialized_start=1902
+  _globals['_INSPECTRESPONSE_MESSAGESBYROLEENTRY']._serialized_end=1955
+  _globals['_INSPECTRESPONSE_TOOLCALLSENTRY']._serialized_start=1957
+  _globals['_INSPECTRESPONSE_TOOLCALLSENTRY']._serialized_end=2005
+  _globals['_EXPANDREQUEST']._serialized_start=2008
+  _globals['_EXPANDREQUEST']._serialized_end=2237
+  _globals['_EXPANDRESPONSE']._serialized_start=2240
+  _globals['_EXPANDRESPONSE']._serialized_end=2378
+  _globals['_RECALL']._serialized_start=2623
+  _globals['_RECALL']._serialized_end=2865
 # @@protoc_insertion_point(module_scope)

@@ -34,7 +34,7 @@ SEARCH_MODE_FULL_TEXT: SearchMode
 SEARCH_MODE_REGEX: SearchMode
 
 class SearchRequest(_message.Message):
-    __slots__ = ("session", "query", "scope", "mode", "limit", "page_token", "roles", "first_sequence", "last_sequence", "start_time", "end_time", "include_retired", "all_sessions", "at_least_revision", "spawn_token", "key_sessions")
+    __slots__ = ("session", "query", "scope", "mode", "limit", "page_token", "roles", "first_sequence", "last_sequence", "start_time", "end_time", "include_retired", "all_sessions", "at_least_revision", "spawn_token", "key_sessions", "first_message_id", "last_message_id")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +51,8 @@ class SearchRequest(_message.Message):
     AT_LEAST_REVISION_FIELD_NUMBER: _ClassVar[int]
     SPAWN_TOKEN_FIELD_NUMBER: _ClassVar[int]
     KEY_SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    LAST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     query: str
     scope: SearchScope
@@ -67,7 +69,9 @@ class SearchRequest(_message.Message):
     at_least_revision: int
     spawn_token: str
     key_sessions: bool
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., query: _Optional[str] = ..., scope: _Optional[_Union[SearchScope, str]] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., limit: _Optional[int] = ..., page_token: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[_message_pb2.Role, str]]] = ..., first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_retired: _Optional[bool] = ..., all_sessions: _Optional[bool] = ..., at_least_revision: _Optional[int] = ..., spawn_token: _Optional[str] = ..., key_sessions: _Optional[bool] = ...) -> None: ...
+    first_message_id: str
+    last_message_id: str
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., query: _Optional[str] = ..., scope: _Optional[_Union[SearchScope, str]] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., limit: _Optional[int] = ..., page_token: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[_message_pb2.Role, str]]] = ..., first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_retired: _Optional[bool] = ..., all_sessions: _Optional[bool] = ..., at_least_revision: _Optional[int] = ..., spawn_token: _Optional[str] = ..., key_sessions: _Optional[bool] = ..., first_message_id: _Optional[str] = ..., last_message_id: _Optional[str] = ...) -> None: ...
 
 class SearchResponse(_message.Message):
     __slots__ = ("hits", "next_page_token", "total_count", "revision")
@@ -176,7 +180,7 @@ class InspectResponse(_message.Message):
     def __init__(self, summary: _Optional[_Union[_message_pb2.SummaryInfo, _Mapping]] = ..., text: _Optional[str] = ..., children: _Optional[_Iterable[_Union[_message_pb2.SummaryInfo, _Mapping]]] = ..., messages_by_role: _Optional[_Mapping[str, int]] = ..., tool_calls: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class ExpandRequest(_message.Message):
-    __slots__ = ("session", "summary_ids", "sequences", "max_tokens", "max_depth", "include_messages", "page_token", "spawn_token")
+    __slots__ = ("session", "summary_ids", "sequences", "max_tokens", "max_depth", "include_messages", "page_token", "spawn_token", "message_ids")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_IDS_FIELD_NUMBER: _ClassVar[int]
     SEQUENCES_FIELD_NUMBER: _ClassVar[int]
@@ -185,6 +189,7 @@ class ExpandRequest(_message.Message):
     INCLUDE_MESSAGES_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     SPAWN_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_IDS_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     summary_ids: _containers.RepeatedScalarFieldContainer[str]
     sequences: _containers.RepeatedScalarFieldContainer[int]
@@ -193,7 +198,8 @@ class ExpandRequest(_message.Message):
     include_messages: bool
     page_token: str
     spawn_token: str
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., summary_ids: _Optional[_Iterable[str]] = ..., sequences: _Optional[_Iterable[int]] = ..., max_tokens: _Optional[int] = ..., max_depth: _Optional[int] = ..., include_messages: _Optional[bool] = ..., page_token: _Optional[str] = ..., spawn_token: _Optional[str] = ...) -> None: ...
+    message_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., summary_ids: _Optional[_Iterable[str]] = ..., sequences: _Optional[_Iterable[int]] = ..., max_tokens: _Optional[int] = ..., max_depth: _Optional[int] = ..., include_messages: _Optional[bool] = ..., page_token: _Optional[str] = ..., spawn_token: _Optional[str] = ..., message_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExpandResponse(_message.Message):
     __slots__ = ("items", "tokens", "truncated", "next_page_token", "missing_count")

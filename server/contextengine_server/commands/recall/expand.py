@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec.structs import replace
 
+from contextengine_server.commands.named_message import recalled_sequences
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.expansion import DEFAULT_TOKENS, Expansion, Wanted, expand
 from contextengine_server.session.address import Ref
@@ -22,18 +25,27 @@ class Expand(msgspec.Struct, frozen=True):
     selection: Selection
     archive: Archive
 
-    async def run(self, tenant: str, ref: Ref, wanted: Wanted, spawn_token: str) -> Expansion:
-        """One page. `max_tokens` of 0: what the session's engine says. Raises SessionNotFound,
-        RowNotFound, BudgetSpent."""
+    async def run(
+        self,
+        tenant: str,
+        ref: Ref,
+        wanted: Wanted,
+        spawn_token: str,
+        message_ids: Sequence[str] = (),
+    ) -> Expansion:
+        """One page, of messages by their host ids as well. `max_tokens` of 0: what the session's
+        engine says. Raises SessionNotFound, RowNotFound, BudgetSpent."""
         reach = await self.grants.reach(tenant, ref, spawn_token)
         grant = reach.grant
         most = wanted.max_tokens or await page_tokens(self.selection, reach.head)
-        wanted = replace(wanted, max_tokens=most)
+        named = await recalled_sequences(message_ids, self.archive, reach.head)
+        wanted = replace(wanted, max_tokens=most, sequences=[*wanted.sequences, *named])
         if grant is not None:
             tokens, depth = min(most, grant.left), min(wanted.depth, grant.depth)
             wanted = replace(wanted, max_tokens=tokens, depth=depth, retired=False)
         with CURRENT.get().span("expand"):
             found = await expand(self.archive, reach.head, wanted)
+        found.missing += len(set(message_ids)) - len(named)
         if grant is not None:
             await self.grants.spend(grant, found.tokens)
         return found

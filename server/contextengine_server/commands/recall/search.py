@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
+from contextengine_server.commands.named_message import Place, recalled_sequence
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import FieldViolation, PermissionDenied
+from contextengine_server.errors import FieldViolation, InvalidField, PermissionDenied
 from contextengine_server.recall.agent_search import search_agent
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.query import Page, Query
@@ -27,6 +28,16 @@ class Searched(msgspec.Struct, frozen=True):
     page: Page
 
 
+class Range(msgspec.Struct, frozen=True):
+    """Which messages are searched: from one to another. 0: no bound."""
+
+    first: Place = 0
+    last: Place = 0
+
+
+EVERYWHERE = Range()
+
+
 class Search(msgspec.Struct, frozen=True):
     """Searches sessions, and their parents where a grant opens these."""
 
@@ -35,11 +46,17 @@ class Search(msgspec.Struct, frozen=True):
     archive: Archive
 
     async def run(
-        self, tenant: str, ref: Ref, query: Query, at_least_revision: int, spawn_token: str
+        self,
+        tenant: str,
+        ref: Ref,
+        query: Query,
+        at_least_revision: int,
+        spawn_token: str,
+        within: Range = EVERYWHERE,
     ) -> Searched:
         """A page of hits, once the session is at least at this revision. Raises SessionNotFound,
-        DeadlinePassed, BudgetSpent, what is wrong with the query, and PermissionDenied where a
-        child asks for other sessions."""
+        RowNotFound, DeadlinePassed, BudgetSpent, what is wrong with the query, and PermissionDenied
+        where a child asks for other sessions."""
         address = await self.grants.addresses.find(tenant, ref)
         await self.sessions.reached(address.scope, at_least_revision)
         reach = await self.grants.reach_of(address, spawn_token)
@@ -57,6 +74,7 @@ class Search(msgspec.Struct, frozen=True):
                 fresh = at_least_revision > 0
                 page = await search_agent(self.archive, head, query, fresh=fresh)
             return Searched(address.scope, page)
+        query = await self._bounded(query, within, head)
         if grant is not None:
             query = replace(query, retired=False)
         with CURRENT.get().span("search"):
@@ -65,6 +83,20 @@ class Search(msgspec.Struct, frozen=True):
             tokens = [await self.archive.count(text) for hit in page.hits for text in hit.texts]
             await self.grants.spend(grant, sum(tokens))
         return Searched(address.scope, page)
+
+    async def _bounded(self, query: Query, within: Range, head: SessionHead) -> Query:
+        """The query between two messages. Raises RowNotFound, InvalidField."""
+        if within == EVERYWHERE:
+            return query
+        first = await recalled_sequence(within.first, self.archive, head)
+        last = await recalled_sequence(within.last, self.archive, head)
+        if 0 < last < first:
+            field, other = (
+                f"{name}_sequence" if isinstance(place, int) else place.field
+                for name, place in (("last", within.last), ("first", within.first))
+            )
+            raise InvalidField(field, f"is message {last}, before {other}, which is {first}")
+        return replace(query, first=first, last=last)
 
 
 def no_child(head: SessionHead, field: str) -> None:
