@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contextengine import Assembly
 from contextengine import name_by_content as name
-from contextengine.formats import from_anthropic, from_openai
+from contextengine.formats import from_anthropic, from_openai, from_responses
 from contextengine.types import AssembleResponse, Item
 from contextengine_proxy.command import main
 from contextengine_proxy.conversation import opening, session_of
@@ -111,6 +111,16 @@ def test_a_conversation_is_known_from_the_models_first_reply_on() -> None:
     assert opening(from_openai(talk("a"))) is None
     assert opening(from_openai(talk("a", "b", "c", "d"))) == 2
     assert session_of("id", ("key",)) != session_of("id", ("another",))
+
+
+def test_what_only_a_provider_can_read_tells_no_conversation_from_another() -> None:
+    compacted = {"type": "compaction", "encrypted_content": "c2VjcmV0"}
+    asked = {"role": "user", "content": "Go on."}
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    said = {"role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+    assert opening(from_responses([compacted, asked])) is None
+    assert opening(from_responses([compacted, asked, search])) is None
+    assert opening(from_responses([compacted, asked, search, said])) == 4
 
 
 BODY = b'{ "model" : "m",\n "messages":[ {"role":"user","content":"\\ud800 a"} , {} ], "n": 1.50}'

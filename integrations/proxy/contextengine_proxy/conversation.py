@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from contextengine.naming import digest
-from contextengine.types import ROLE_ASSISTANT, Message
+from contextengine.types import ROLE_ASSISTANT, Message, Part
 
 
 def opening(messages: Sequence[Message]) -> int | None:
-    """How many messages make a conversation known: those up to the model's first reply, before
-    which many conversations are alike. None: it has not replied yet."""
+    """How many messages make a conversation known: those up to the model's first words or call,
+    before which many conversations are alike. What only a provider can read, such as the summary
+    that a list begins with after a compaction of the provider's, tells none from another. None: it
+    has said nothing yet."""
     for at, message in enumerate(messages):
-        if message.role == ROLE_ASSISTANT:
+        if message.role == ROLE_ASSISTANT and any(map(_says, message.parts)):
             return at + 1
     return None
+
+
+def _says(part: Part) -> bool:
+    return part.WhichOneof("kind") not in ("opaque", "reasoning")
 
 
 def session_of(last_id: str, credentials: Iterable[str]) -> str:

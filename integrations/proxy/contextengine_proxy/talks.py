@@ -171,9 +171,11 @@ class Talks:
         messages = [*request.messages, *reply.messages]
         talk = prepared.talk
         if talk is None:
-            if not new:
+            begun = opening(messages)
+            if begun is None:
                 return
-            talk = self._talk(session_of(new[0], prepared.credentials))
+            ids = [message.id for message in messages]
+            talk = self._talk(session_of(ids[begun - 1], prepared.credentials))
             talk.newest = request
         ended = not any(part.HasField("tool_call") for part in messages[-1].parts)
         try:
