@@ -84,7 +84,8 @@ class Codex:
             command=named["command"], args=named["args"], env=ENVIRONMENT
         )
         async with Host(stdio_client(server)) as host:
-            answer: Any = await host.call_tool(tool, arguments, meta={"threadId": THREAD})
+            thread: Any = {"threadId": THREAD}
+            answer: Any = await host.call_tool(tool, arguments, meta=thread)
         return json.loads(answer.content[0].text)
 
 

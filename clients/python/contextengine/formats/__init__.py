@@ -10,7 +10,7 @@ from .openai import from_openai, to_openai
 from .pi import from_pi
 from .pydantic_ai import from_pydantic_ai
 from .responses import from_responses
-from .session_files import HostSummary, ModelUpdate, Transcript
+from .session_files import EarlierName, HostSummary, ModelUpdate, Transcript
 from .to_ai_sdk import to_ai_sdk
 from .to_anthropic import to_anthropic
 from .to_gemini import to_gemini
@@ -21,6 +21,7 @@ from .to_responses import to_responses
 from .transcript import TranscriptError, read_transcript
 
 __all__ = [
+    "EarlierName",
     "FormatError",
     "HostSummary",
     "ModelUpdate",

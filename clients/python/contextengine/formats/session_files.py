@@ -34,6 +34,15 @@ class HostSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierName:
+    """An id that a conversation had until its harness went on with it under another."""
+
+    session_id: str
+    count: int
+    """How many of the messages, from the first, were said by then."""
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """One session."""
 
@@ -53,6 +62,8 @@ class Transcript:
     """The ids of messages that the file holds on branches that were left."""
     session_key: str = ""
     """The name that the harness keeps over several conversations. Empty: it has none."""
+    earlier: tuple[EarlierName, ...] = ()
+    """The ids that the harness gave this conversation before, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

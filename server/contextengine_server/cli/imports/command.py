@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contextengine_server.cli.connection import Missing, Where, connected
-from contextengine_server.cli.imports.files import read_sessions, session_files
+from contextengine_server.cli.imports.files import PassedOver, read_sessions, session_files
 from contextengine_server.cli.imports.session import ImportedTranscript, remarks, store
 from contextengine_server.cli.output import Advance, CommandFailed, complain, print_json, progress
 
 if TYPE_CHECKING:
     from contextengine import AsyncClient
     from contextengine.formats import Transcript
+
+MOST_NAMED = 20
+"""Files that are passed over are named, the first ones: a folder of somebody's whole work may hold
+thousands."""
 
 
 async def import_files(
@@ -40,11 +44,18 @@ async def import_files(
                 done += stored
     if json:
         sessions = [one.row() for one in done]
-        print_json({"agent_id": agent, "sessions": sessions, "failures": failures})
+        named = [{"file": str(one.file), "why": one.why} for one in passed_over[:MOST_NAMED]]
+        print_json(
+            {
+                "agent_id": agent,
+                "sessions": sessions,
+                "failures": failures,
+                "passed_over": {"count": len(passed_over), "files": named},
+            }
+        )
     else:
         _say(done, agent)
-        if passed_over:
-            print(f"passed over: {_count(passed_over, 'file')} of no known format")
+        _say_passed_over(passed_over)
     for failure in failures:
         complain(failure)
     if failures:
@@ -89,6 +100,15 @@ def _say(done: Sequence[ImportedTranscript], agent: str) -> None:
         print(f"session {done[0].session_id}")
     for line in remarks(done):
         print(line)
+
+
+def _say_passed_over(files: Sequence[PassedOver]) -> None:
+    if files:
+        print(f"passed over: {_count(len(files), 'file')} of no known format")
+    for one in files[:MOST_NAMED]:
+        print(f"  {one.file}: {one.why}")
+    if len(files) > MOST_NAMED:
+        print(f"  and {len(files) - MOST_NAMED:,} more")
 
 
 def _only(transcripts: Iterator[Transcript], file: Path, session: str) -> Iterator[Transcript]:

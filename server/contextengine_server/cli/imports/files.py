@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from contextengine_server.cli.imports import hermes, lossless_claw, openclaw
 from contextengine_server.cli.imports.databases import is_database, tables
 from contextengine_server.cli.output import CommandFailed
@@ -33,36 +35,50 @@ SUFFIXES = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3")
 """What a session file of a folder is named like."""
 
 
-def session_files(paths: Sequence[Path]) -> tuple[list[Path], int]:
-    """The files to read, those of folders in the order of their names; and how many files of
-    folders are of no known format."""
+class PassedOver(msgspec.Struct, frozen=True):
+    """A file of a folder that is not read, though it is named like one that is."""
+
+    file: Path
+    why: str
+
+
+def session_files(paths: Sequence[Path]) -> tuple[list[Path], list[PassedOver]]:
+    """The files to read, those of folders in the order of their names; and those of folders that
+    are of no known format."""
     files: list[Path] = []
-    passed_over = 0
+    passed_over: list[PassedOver] = []
     for path in paths:
         if not path.is_dir():
             files.append(path)
             continue
         for file in sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES):
-            if not file.is_file() or not _known(file):
-                passed_over += 1
-                continue
-            files.append(file)
+            why = _unknown(file)
+            if why:
+                passed_over.append(PassedOver(file, why))
+            else:
+                files.append(file)
     return files, passed_over
 
 
-def _known(file: Path) -> bool:
-    """Whether a file begins as one that is read here. One that is damaged further on is read, so
-    that what is wrong is said."""
+def _unknown(file: Path) -> str:
+    """Why a file does not begin as one that is read here; empty: it does. One that is damaged
+    further on is read, so that what is wrong is said."""
     from contextengine.formats import TranscriptError, read_transcript
 
+    if not file.is_file():
+        return "no file"
     try:
         if is_database(file):
-            return bool(_program(file))
+            return "" if _program(file) else f"a database of none of {', '.join(DATABASES)}"
         if not _is_export(file):
             read_transcript(file)
-    except (TranscriptError, OSError, CommandFailed):
-        return False
-    return True
+    except TranscriptError as error:
+        return error.what
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    except CommandFailed as error:
+        return error.text
+    return ""
 
 
 def _program(file: Path) -> str:

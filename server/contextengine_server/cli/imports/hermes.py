@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 def read_hermes(file: Path) -> Iterator[Transcript]:
     """The sessions of the file, the oldest first; those that a compaction parted are one, under the
-    newest id. Raises TranscriptError, CommandFailed."""
+    newest id, with the ids that it had before. Raises TranscriptError, CommandFailed."""
     with opened(file) as database:
         sessions = {
             str(row["id"]): row
@@ -48,7 +48,7 @@ def read_hermes(file: Path) -> Iterator[Transcript]:
                 continue
             line = _line(name, sessions)
             rows = [one for session in line for one in _rows(database, session)]
-            yield _transcript(file, name, row, rows)
+            yield _transcript(file, line, row, rows)
 
 
 def _parent(row: sqlite3.Row) -> str:
@@ -75,14 +75,20 @@ def _rows(database: sqlite3.Connection, session: str) -> Iterator[Row]:
         yield {name: row[name] for name in row.keys()}  # noqa: SIM118 (a Row iterates its values)
 
 
-def _transcript(file: Path, name: str, session: sqlite3.Row, rows: Sequence[Row]) -> Transcript:
-    from contextengine.formats import Transcript
+def _transcript(
+    file: Path, line: Sequence[str], session: sqlite3.Row, rows: Sequence[Row]
+) -> Transcript:
+    from contextengine.formats import EarlierName, Transcript
 
     # A row without the columns is of a version that compacted by rotation alone.
-    said = [row for row in rows if row.get("active", 1) or row.get("compacted", 0)]
+    parted: tuple[list[Row], list[Row]] = ([], [])
+    for row in rows:
+        parted[bool(row.get("active", 1) or row.get("compacted", 0))].append(row)
+    taken_back, said = parted
     kept, summaries = _once(said)
+    *before, name = line
     left_out = {
-        "messages that the user took back": len(rows) - len(said),
+        "messages that the user took back": len(taken_back),
         "copies that its compactions made": len(said) - len(kept) - len(summaries),
     }
     return Transcript(
@@ -92,7 +98,12 @@ def _transcript(file: Path, name: str, session: sqlite3.Row, rows: Sequence[Row]
         column(session, "billing_provider") or "",
         summaries=tuple(summaries),
         left_out={what: count for what, count in left_out.items() if count},
+        abandoned=frozenset(map(_id, taken_back)),
         session_key=column(session, "session_key") or "",
+        earlier=tuple(
+            EarlierName(one, sum(row["session_id"] in line[: at + 1] for row in kept))
+            for at, one in enumerate(before)
+        ),
     )
 
 
@@ -156,6 +167,10 @@ def _content(row: Row) -> Any:
     return content
 
 
+def _id(row: Row) -> str:
+    return f"hermes:{row['id']}"
+
+
 def _message(file: Path, row: Row) -> Message:
     """A row as the message of an OpenAI chat that Hermes makes of it."""
     from contextengine.formats import FormatError, TranscriptError, from_openai
@@ -172,7 +187,7 @@ def _message(file: Path, row: Row) -> Message:
         (message,) = from_openai([said])
     except (FormatError, ValueError) as error:
         raise TranscriptError(file, 1, f"message {row['id']}: {error}") from None
-    message.id = f"hermes:{row['id']}"
+    message.id = _id(row)
     if row.get("timestamp"):
         message.timestamp.FromMicroseconds(int(row["timestamp"] * 1_000_000))
     return message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -72,6 +73,7 @@ async def store(
         agent_id=agent, session_id=transcript.session_id, session_key=transcript.session_key
     )
     advance(transcript.session_id, 0)
+    before = await _go_on(client, ref, transcript)
     rewound = await _rewind(client, ref, transcript) if transcript.abandoned else 0
     reply = await _import(client, ref, transcript, advance)
     shown = longer = 0
@@ -80,16 +82,61 @@ async def store(
         for summary in transcript.summaries:
             took = await _summarize(client, ref, summary, rows)
             shown, longer = shown + (took is True), longer + (took is False)
+    came = before.stored if before is not None else 0
     return ImportedTranscript(
         reply.session_id,
-        reply.stored_count,
-        reply.duplicate_count,
+        reply.stored_count + came,
+        reply.duplicate_count - came,
         reply.tokens,
-        rewound,
+        rewound + (before.rewound if before is not None else 0),
         shown,
         longer,
         dict(transcript.left_out),
     )
+
+
+async def _go_on(
+    client: AsyncClient, ref: SessionRef, transcript: Transcript
+) -> ImportedTranscript | None:
+    """A conversation that its harness has given another id since it was imported: what is stored
+    under the id that it had stays there, and the new session continues it. What came to the one
+    before; None: there is none to continue."""
+    from contextengine import SessionRef
+    from contextengine.errors import SessionExists
+
+    if not transcript.earlier or await _is_stored(client, ref):
+        return None
+    for name in reversed(transcript.earlier):
+        old = SessionRef(agent_id=ref.agent_id, session_id=name.session_id)
+        if not await _is_stored(client, old):
+            continue
+        until_then = replace(
+            transcript,
+            session_id=name.session_id,
+            messages=transcript.messages[: name.count],
+            summaries=(),
+            # The key is the newest session's.
+            session_key="",
+            earlier=(),
+        )
+        try:
+            done = await store(client, ref.agent_id, until_then, lambda *_: None)
+        except SessionExists:
+            continue  # another conversation of that id
+        await client.bootstrap(ref, continues=old)
+        return done
+    return None
+
+
+async def _is_stored(client: AsyncClient, ref: SessionRef) -> bool:
+    """Whether there is a session with anything in it, or behind it."""
+    from contextengine.errors import SessionNotFound
+
+    try:
+        found = (await client.sessions.get(ref)).session
+    except SessionNotFound:
+        return False
+    return found.message_count > 0 or found.HasField("continues")
 
 
 async def _import(

@@ -103,12 +103,17 @@ def test_a_folder_gives_the_files_that_are_read_and_counts_the_others(tmp_path: 
     named = tmp_path / "named.txt"
     files, passed_over = session_files([tmp_path / "sessions", named])
     assert [file.name for file in files] == ["a.json", "b.jsonl", "lcm.db", "named.txt"]
-    assert passed_over == 2
+    assert [(one.file.name, one.why.partition(":")[0]) for one in passed_over] == [
+        ("other.db", "not JSON"),
+        ("package.json", "no known format"),
+    ]
 
 
 def test_json_that_has_some_type_is_no_session(tmp_path: Path) -> None:
     for name, text in (("package.json", '{"type": "commonjs"}'), ("list.jsonl", '{"type": []}')):
         (tmp_path / name).write_text(text + "\n")
-    assert session_files([tmp_path]) == ([], 2)
+    files, passed_over = session_files([tmp_path])
+    assert (files, len(passed_over)) == ([], 2)
+    assert all("no known format" in one.why for one in passed_over)
     with pytest.raises(TranscriptError, match="no known format"):
         list(read_sessions(tmp_path / "package.json"))
