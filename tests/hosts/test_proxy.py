@@ -102,7 +102,7 @@ class ConfiguringAgent(ResponsesAgent):
 
 
 async def test_what_a_host_sets_among_its_messages_is_not_the_models(tmp_path: Path) -> None:
-    """Else all its conversations begin with the same reply, and its tools are summarized."""
+    """Else it is joined with the reply behind it, and the session is written anew at each turn."""
 
     def answer(number: int, given: Json) -> Answer:
         asked = given["input"][-1].get("type") == EFFORT["type"]
