@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from starlette.responses import Response
 
 from tests.codex.app_server import binary
 from tests.hosts.frameworks.claude_code_host import INSTALLED
 from tests.hosts.stage import apart
 from tests.hosts.upstream import Answer, Json, Upstream, serving
 from tests.hosts.walk import commands
-from tests.integration.harness import house
+from tests.integration.harness import house, ref
 
 PAGES = "127.0.0.1:8787"
 """Where the page's proxy listens; the test's takes a port that is free."""
@@ -111,6 +112,47 @@ def answering(program: Program) -> Upstream:
         return Answer(calls=[arguments], tool=tool)
 
     return Upstream(answer)
+
+
+async def test_codex_compacts_by_itself_and_goes_on(tmp_path: Path) -> None:
+    """Where it is told that a request took most of its window it has the provider compact, which
+    answers what nobody else can read; that stands first from then on."""
+    if CODEX.path is None:
+        pytest.skip("it is not installed")
+    usual, full = answering(CODEX), list[int]()
+
+    def answer(number: int, given: Json) -> Answer | Response:
+        if given["input"][-1].get("type") == "compaction_trigger":
+            return Answer(sealed="c2VjcmV0")
+        replied = usual.answer(number, given)
+        assert isinstance(replied, Answer)
+        if not full and "Question two" in json.dumps(given["input"]):
+            full.append(number)
+            replied.read = 50_000
+        return replied
+
+    upstream = Upstream(answer)
+    *_, last = commands()[CODEX.title]
+    async with (
+        house(tmp_path) as home,
+        serving(upstream.application) as there,
+        apart(there, home.app.address, tmp_path) as (_, base),
+    ):
+        typing = Typing(tmp_path, CODEX, {})
+        words = shlex.split(last.replace(f"http://{PAGES}", base))[1:]
+        await typing.types(["login", "--with-api-key"], "none")
+        flags = [*words, "-c", "model_auto_compact_token_limit=40000"]
+        await typing.types([*CODEX.begun, *flags, "Question one"])
+        for said in ("two", "three"):
+            await typing.types([*CODEX.goes_on, *flags, f"Question {said}"])
+        sent = [one.json["input"] for one in upstream.seen if one.body]
+        kinds = [[row.get("type") for row in rows] for rows in sent]
+        assert "compaction_trigger" in [one[-1] for one in kinds]
+        assert "compaction" in kinds[-1]
+        assert "Question three" in json.dumps(sent[-1])
+        for one in (await home.client.sessions.list(agent_id="proxy")).sessions:
+            rows = await home.rows(ref(one.session_id, agent="proxy"))
+            assert not any("compaction_trigger" in str(row.message) for row in rows)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

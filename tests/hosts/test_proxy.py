@@ -127,6 +127,42 @@ async def test_what_a_host_sets_among_its_messages_is_not_the_models(tmp_path: P
         assert EFFORT in last
 
 
+async def test_an_order_to_compact_goes_through_and_is_no_part_of_the_session(
+    tmp_path: Path,
+) -> None:
+    """Codex orders it behind its list, and goes on with what it is answered in place of that."""
+    order = {"type": "compaction_trigger"}
+
+    def answer(number: int, given: Json) -> Answer:
+        if given["input"][-1] == order:
+            return Answer(sealed="c2VjcmV0")
+        return Answer(f"Answer: {'well ' * 300}")
+
+    async with staged(tmp_path, answer) as stage:
+        agent = ConfiguringAgent(stage.base, stream=True)
+        for turn in range(12):
+            await agent.say(question(turn))
+        before = name(agent.read())
+        (session,) = await stage.sessions()
+        agent.messages.append(order)
+        await agent.step()
+        sent = listed(stage.upstream.seen[-1].json)
+        assert sent[-1] == order
+        assert len(sent) < len(agent.messages) - 4
+        await stage.settled(session, before)
+        agent.messages = [*agent.messages[:2], agent.messages[-1]]
+        for turn in range(2):
+            await agent.say(f"{question(turn)} And then?")
+        after = name(agent.read())
+
+        async def both() -> bool:
+            ids = [await stage.stored(one) for one in await stage.sessions()]
+            return sorted(ids) == sorted((before, after))
+
+        await soon(both)
+        await agent.close()
+
+
 @EACH
 async def test_what_the_user_took_back_leaves_the_session_however_often(
     kind: type[Agent], tmp_path: Path

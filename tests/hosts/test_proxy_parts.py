@@ -4,6 +4,7 @@ something else in them, windows, the command."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -143,6 +144,25 @@ def test_a_body_changes_where_it_is_changed_alone() -> None:
 def test_what_is_no_request_is_unreadable(body: bytes) -> None:
     with pytest.raises(Unreadable):
         Document(body, "messages")
+
+
+def test_an_order_is_none_of_the_messages_whatever_is_known_of_them() -> None:
+    def orders(message: Mapping[str, Any]) -> bool:
+        return message.get("type") == "order"
+
+    said, order = ['{"role":"user"}', '{"n": 1}'], '{"type":"order"}'
+    whole = Document(f'{{"input":[{",".join([*said, order])}]}}'.encode(), "input", orders=orders)
+    assert (whole.originals, whole.order) == (said, [order])
+    listed = whole.conversation()
+    assert listed.text == ",".join(said)
+    more = f'{{"input":[{",".join([*said, "{}", order])}]}}'.encode()
+    again = Document(more, "input", known=lambda _: listed, orders=orders)
+    assert (again.alike, again.originals, again.order) == (2, [*said, "{}"], [order])
+    again = Document(whole.body, "input", known=lambda _: listed, orders=orders)
+    assert (again.alike, again.originals, again.order) == (2, said, [order])
+    assert again.conversation() == listed
+    alone = Document(f'{{"input":[{order}]}}'.encode(), "input", orders=orders)
+    assert (alone.originals, alone.order, alone.conversation().text) == ([], [order], "")
 
 
 @pytest.mark.parametrize("gap", [",", ", ", " ,\n  "])

@@ -33,6 +33,10 @@ class Answer:
     """Which tool is called."""
     namespace: str = ""
     """Where the tool stands, in Responses: Codex keeps those of a server together."""
+    sealed: str = ""
+    """What only the provider can read of a conversation that it was told to compact."""
+    read: int = 100
+    """How many tokens it says of the request, in Responses."""
 
 
 @dataclass
@@ -167,6 +171,9 @@ class _Responses:
     @staticmethod
     def whole(number: int, answer: Answer) -> Json:
         output: list[Json] = []
+        if answer.sealed:
+            sealed = {"id": f"cmp_{number}", "encrypted_content": answer.sealed}
+            output.append({"type": "compaction", **sealed})
         if answer.thought:
             output.append(
                 {
@@ -216,11 +223,11 @@ class _Responses:
             "temperature": 1.0,
             "top_p": 1.0,
             "usage": {
-                "input_tokens": 100,
+                "input_tokens": answer.read,
                 "input_tokens_details": {"cached_tokens": 40},
                 "output_tokens": 5,
                 "output_tokens_details": {"reasoning_tokens": 1},
-                "total_tokens": 105,
+                "total_tokens": answer.read + 5,
             },
         }
 

@@ -22,7 +22,7 @@ class Listed:
     """All of them, from where the first begins to where the last one ends."""
 
 
-Instructs = Callable[[Mapping[str, Any]], bool]
+Tells = Callable[[Mapping[str, Any]], bool]
 Known = Callable[[str], Listed]
 
 
@@ -44,20 +44,28 @@ class Document:
     messages none is read that was read before."""
 
     def __init__(
-        self, body: bytes, listed: str, instructs: Instructs = _never, known: Known = _nothing
+        self,
+        body: bytes,
+        listed: str,
+        instructs: Tells = _never,
+        known: Known = _nothing,
+        orders: Tells = _never,
     ) -> None:
         """`listed`: the member that holds the messages. `instructs`: whether a message that leads
         them is an instruction. `known`: a conversation that was read before, by the JSON of its
-        first message, which is no instruction; empty: none is known. Raises Unreadable."""
+        first message, which is no instruction; empty: none is known. `orders`: whether the last
+        message is an order to the provider. Raises Unreadable."""
         self.body = body
         self.listed = listed
-        self._instructs, self._known = instructs, known
+        self._instructs, self._known, self._orders = instructs, known, orders
         self.value: dict[str, Any] = {}
         """The members but for the list."""
         self.instructions: list[Any] = []
         """The messages that lead the list and are instructions."""
         self.originals: list[str] = []
         """The JSON of each message as the client wrote it, those among them."""
+        self.order: list[str] = []
+        """The JSON of what stands behind the messages and is an order; of one at most."""
         self.alike = 0
         """How many messages of the conversation, from its first, are those of the known one."""
         self._conversation = 0, 0
@@ -126,23 +134,27 @@ class Document:
     def _listed(self, start: int) -> int:
         """Reads the list; where it ends."""
         text = self._text
-        self.instructions, self.originals, self.alike = [], [], 0
-        first = end = 0
+        self.instructions, self.originals, self.order, self.alike = [], [], [], 0
+        value: dict[str, Any] = {}
+        first = end = previous = 0
         at = self._past("[", start)
         while text[at] != "]":
             if text[at] != "{":
                 raise ValueError(f"an object is needed at {at}")
+            previous = end
             value, end = _DECODER.raw_decode(text, at)
             original = text[at:end]
             if not first and self._instructs(value):
                 self.instructions.append(value)
                 self.originals.append(original)
             elif not first and (before := self._known(original)).originals:
-                first, end = at, self._alike(before, at)
+                first, end, value = at, self._alike(before, at), {}
             else:
                 first = first or at
                 self.originals.append(original)
             at = self._next("]", end)
+        if first and self._orders(value):
+            self.order, end = [self.originals.pop()], previous
         self._conversation = first, end
         return at + 1
 

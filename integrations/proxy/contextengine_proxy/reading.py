@@ -62,7 +62,7 @@ class Reader:
             found = self._last.get((dialect.path, named, first))
             return found.listed if found is not None else Listed()
 
-        document = Document(body, dialect.listed, dialect.instructs, known)
+        document = Document(body, dialect.listed, dialect.instructs, known, dialect.orders)
         listed = document.conversation()
         originals = listed.originals
         # What begins alike may be alike for longer; what is not is read anew.

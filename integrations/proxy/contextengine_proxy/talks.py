@@ -167,8 +167,9 @@ class Talks:
         request = prepared.request
         if request is None:
             return
-        new = name_by_content(reply.messages, request.ids[-1])
-        messages = [*request.messages, *reply.messages]
+        replied = [] if request.document.order else reply.messages
+        new = name_by_content(replied, request.ids[-1])
+        messages = [*request.messages, *replied]
         talk = prepared.talk
         if talk is None:
             begun = opening(messages)

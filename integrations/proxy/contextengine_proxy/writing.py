@@ -44,7 +44,7 @@ class Writer:
             return document.body
         leading = document.originals[: request.leading]
         others = dialect.instructed(document, addition, leading) if addition else {}
-        messages = [*leading, *dialect.arranged(self._shown.entries)]
+        messages = [*leading, *dialect.arranged(self._shown.entries), *document.order]
         return document.changed(messages, others)
 
 

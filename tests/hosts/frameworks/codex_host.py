@@ -10,7 +10,7 @@ from typing import Any
 from contextengine.types import SessionRef
 from contextengine_mcp.hooks import NOTE
 from tests.codex.app_server import QUIET, AppServer, binary
-from tests.hosts.upstream import Answer
+from tests.hosts.upstream import Answer, Json
 
 from .brain import Brain
 from .recorded import RecordedHost
@@ -104,8 +104,8 @@ class CodexHost(RecordedHost):
         return "exec_command", {"cmd": f"cat {shlex.quote(of)}"}
 
     def search(self, wanted: str) -> Answer:
-        where = {"tool": "ctx_search", "namespace": "mcp__contextengine"}
-        return Answer(calls=[{"query": wanted}], **where)
+        calls: list[Json] = [{"query": wanted}]
+        return Answer(calls=calls, tool="ctx_search", namespace="mcp__contextengine")
 
     def own(self, text: str) -> bool:
         return text == NOTE or text.startswith(OWN)

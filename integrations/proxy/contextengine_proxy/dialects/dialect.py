@@ -74,6 +74,11 @@ class Dialect(ABC):
         """Whether a message that leads the list is an instruction, and none of the conversation."""
         return message.get("role") in ("system", "developer")
 
+    def orders(self, message: Mapping[str, Any]) -> bool:
+        """Whether the last message of the list is an order to the provider, and none of the
+        conversation. Nor is what is answered to it."""
+        return False
+
     @abstractmethod
     def write(self, message: Message) -> list[Json]:
         """What is sent of a message that the service shows in another form."""

@@ -28,6 +28,9 @@ class Responses(Dialect):
     def stands_alone(self, body: Mapping[str, Any]) -> bool:
         return not body.get("previous_response_id") and not body.get("conversation")
 
+    def orders(self, message: Mapping[str, Any]) -> bool:
+        return message.get("type") == "compaction_trigger"
+
     def read(self, originals: Sequence[Source]) -> list[Message]:
         return from_responses(originals)
 
