@@ -174,7 +174,7 @@ test-host-dependencies: setup ## See that no agent framework moves for the Pytho
 	$(BIN)/python scripts/fits_hosts.py
 
 test-hermes: setup $(HERMES) ## Drive the real Hermes, installed into tests/hosts/hermes, against a mock on loopback
-	CONTEXTENGINE_HERMES=$(abspath $(HERMES)/bin/python) $(BIN)/python -m pytest -q -s tests/hosts/test_hermes_agent.py
+	CONTEXTENGINE_HERMES=$(abspath $(HERMES)/bin/python) $(BIN)/python -m pytest -q -s tests/hosts/test_hermes_agent.py tests/hosts/test_hermes_rows.py
 
 test-openclaw: setup openclaw $(OPENCLAW) ## Drive the real OpenClaw, installed into tests/hosts/openclaw, against a mock on loopback
 	CONTEXTENGINE_OPENCLAW=$(abspath tests/hosts/openclaw) $(BIN)/python -m pytest -q -s tests/hosts/test_openclaw.py
@@ -192,11 +192,11 @@ test-recorded: setup $(CODEX) $(CLAUDE_CODE) ## Hold the real Codex and Claude C
 # Turns of each conversation that the SDKs of Python and Node hold through the proxy; `make test` plays ten.
 HOST_TURNS ?= 200
 LONG_TALKS := tests/hosts/test_proxy.py tests/hosts/test_node_sdks.py
-# Those that are programs of their own are held to their tests where they were installed: by test-openclaw, test-hermes,
-# test-codex and test-recorded.
-INSTALLED = $(if $(wildcard $(OPENCLAW)),CONTEXTENGINE_OPENCLAW=$(abspath tests/hosts/openclaw)) $(if $(wildcard $(HERMES)/bin/python),CONTEXTENGINE_HERMES=$(abspath $(HERMES)/bin/python))
+# What npm brings is installed where there is one: 1.7 GB of 2.4.
+HOSTS_OF_NPM := $(if $(shell command -v npm),$(NODE_HOSTS) openclaw ai-sdk $(OPENCLAW) $(CODEX) $(CLAUDE_CODE))
+INSTALLED := CONTEXTENGINE_HERMES=$(abspath $(HERMES)/bin/python) $(if $(HOSTS_OF_NPM),CONTEXTENGINE_OPENCLAW=$(abspath tests/hosts/openclaw))
 
-test-hosts: setup $(FRAMEWORKS_READY) $(if $(shell command -v npm),$(NODE_HOSTS) openclaw) ## Hold all hosts that are installed to their tests, long conversations to the proxy, and print what a call costs more
+test-hosts: setup $(FRAMEWORKS_READY) $(HERMES) $(HOSTS_OF_NPM) ## Install every host (2.4 GB, ten minutes, once), hold all to their tests, long conversations to the proxy, and print what a call costs more
 	CONTEXTENGINE_HOST_TURNS=$(HOST_TURNS) $(FRAMEWORKS)/bin/python -m pytest -q -n auto --dist worksteal --durations=5 $(LONG_TALKS)
 	$(INSTALLED) $(FRAMEWORKS)/bin/python -m pytest -q -n auto --dist worksteal --durations=15 tests/hosts $(addprefix --ignore=,$(LONG_TALKS))
 	$(BIN)/python -m tests.hosts.latency

@@ -8,12 +8,14 @@ import json
 import os
 import shlex
 import signal
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import zstandard
 from starlette.responses import JSONResponse, Response
 
 from contextengine import AsyncClient, ContextEngineError, SessionRef
@@ -45,6 +47,60 @@ def asked_of(given: Json) -> list[Json]:
     """The messages of a request, without the system prompt and what OpenClaw adds behind."""
     rows = [row for row in given["messages"] if row["role"] not in ("system", "developer")]
     return [row for row in rows if INTERNAL not in words_of(row)]
+
+
+Row = tuple[str, str, list[Any]]
+"""A message as it is compared: its id, who says it, and what is in it."""
+
+
+def row_of_entry(entry: Json) -> Row:
+    """What is in an entry of OpenClaw's transcript."""
+    message = entry["message"]
+    content = message["content"]
+    pieces = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    said: list[Any] = [
+        ("call", one["id"], one["name"], one["arguments"])
+        if one["type"] == "toolCall"
+        else one["text"]
+        for one in pieces
+    ]
+    if message["role"] == "toolResult":
+        about = (message["toolCallId"], bool(message.get("isError")))
+        return entry["id"], "tool", [("result", *about, said, message.get("details"))]
+    return entry["id"], message["role"], said
+
+
+def row_of_stored(message: t.Message) -> Row:
+    """The same of a message that is stored."""
+    said: list[Any] = []
+    for part in message.parts:
+        match part.WhichOneof("kind"):
+            case "text":
+                said.append(part.text.text)
+            case "tool_call":
+                call = part.tool_call
+                said.append(("call", call.call_id, call.name, json.loads(call.arguments_json)))
+            case "tool_result":
+                result = part.tool_result
+                details = json.loads(result.details_json) if result.details_json else None
+                texts = [one.text.text for one in result.parts]
+                said.append(("result", result.call_id, result.is_error, texts, details))
+    role = t.Role.Name(message.role).removeprefix("ROLE_").lower()
+    return message.id, role, said
+
+
+def entries_of(file: Path, key: str) -> Iterator[Json]:
+    """The entries of the transcript of a key, in the order in which OpenClaw wrote them."""
+    with sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True) as database:
+        found = database.execute(
+            "SELECT event_json, event_zstd, event_utf8_bytes FROM transcript_events"
+            " JOIN session_windows USING (session_id) WHERE session_key = ? ORDER BY seq",
+            (key,),
+        )
+        for text, packed, size in found:
+            plain = zstandard.ZstdDecompressor().decompress(packed, size) if packed else text
+            entry: Json = json.loads(plain)
+            yield entry
 
 
 class Mock:
@@ -236,6 +292,25 @@ class OpenClaw:
             rows = client.sessions.export(await self._ref(client, at))
             found = [row.message async for row in rows if row.HasField("message")]
         return [row for row in found if not row.retired_revision]
+
+    def transcript(self) -> list[Row]:
+        """What OpenClaw wrote down of a conversation that went back behind nothing, in order."""
+        (file,) = (self._path / "state").rglob("openclaw-agent.sqlite")
+        return [row_of_entry(one) for one in entries_of(file, KEY) if one["type"] == "message"]
+
+    async def agrees(self) -> None:
+        """Waits until the service holds OpenClaw's transcript, row for row, and nothing else."""
+
+        async def same() -> bool:
+            return await self._rows() == self.transcript()
+
+        try:
+            await soon(same)
+        except TimeoutError:
+            assert await self._rows() == self.transcript()
+
+    async def _rows(self) -> list[Row]:
+        return [row_of_stored(row.message) for row in await self.stored()]
 
     async def rested(self) -> None:
         """Waits until the service owes the session nothing."""

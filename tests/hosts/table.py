@@ -28,6 +28,7 @@ WHERE = {
     "proxy-chat": ("openai", "proxy_hosts", "ChatProxyHost"),
     "proxy-responses": ("openai", "proxy_hosts", "ResponsesProxyHost"),
     "proxy-anthropic": ("anthropic", "proxy_hosts", "AnthropicProxyHost"),
+    "ai-sdk": ("npm:../../integrations/ai-sdk/dist/src/index.js", "ai_sdk_host", "AiSdkHost"),
     "codex": (
         "npm:../codex/node_modules/@openai/codex-*/vendor/*/bin/codex",
         "codex_host",

@@ -9,146 +9,31 @@ import json
 import os
 import shlex
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.responses import JSONResponse, Response
 
-from contextengine import SessionRef
 from contextengine import types as t
 from contextengine.messages import text_of
 from contextengine_hermes.block import part
 from tests.hosts.frameworks.brain import FAILS
-from tests.hosts.gate import Gate, Way, gate
-from tests.hosts.stage import soon
-from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.hosts.gate import Way
+from tests.hosts.hermes_host import HERMES, agrees, hermes, lively, refs
+from tests.hosts.upstream import Upstream, serving
 from tests.hosts.waits import FIRST_S, LATER_S
 from tests.hosts.walk import commands
-from tests.integration.harness import House, house, ref
+from tests.integration.harness import house
 
-HERMES = os.environ.get("CONTEXTENGINE_HERMES", "")
 THEIRS = """
 model:
   {provider: custom, base_url: "%s/v1", api_key: k, default: mock-1, context_length: 64000}
 memory: {memory_enabled: false, user_profile_enabled: false}
 """
 """What a user of Hermes has set before."""
-AGENT = Path(__file__).parent / "hermes" / "told_agent.py"
-TURN_S = 120.0
 PROBED_S = 2.0
 """By then a client has seen that the service is there again."""
-
-
-def refs(session: str) -> SessionRef:
-    return ref(session, agent="hermes")
-
-
 pytestmark = pytest.mark.skipif(not HERMES, reason="CONTEXTENGINE_HERMES names no Python")
-
-
-def lively(number: int, given: Json) -> Answer | Response:
-    """Now and then calls a tool that there is not, twice at once: Hermes says so. What Hermes asks
-    besides, to find out who serves, is not there."""
-    if "messages" not in given:
-        return Response(status_code=404)
-    if str(given["messages"][-1]["content"]).endswith(FAILS):
-        error = {"message": "no", "type": "invalid_request_error"}
-        return JSONResponse({"error": error}, 400)
-    if given["messages"][-1]["role"] == "user" and number % 5 == 1:
-        return Answer(calls=[{"of": str(at)} for at in range(2)])
-    return Answer(f"Answer {number}: {'well ' * 900}")
-
-
-class Hermes:
-    """A process of Hermes and what stands around it."""
-
-    def __init__(
-        self,
-        home: House,
-        upstream: Upstream,
-        way: Gate,
-        begin: Callable[[], Awaitable[asyncio.subprocess.Process]],
-    ) -> None:
-        self.home, self.upstream, self.way, self._begin = home, upstream, way, begin
-
-    async def start(self) -> None:
-        """Begins, or begins again from what it wrote down."""
-        self._process = await self._begin()
-
-    async def kill(self) -> None:
-        """kill -9."""
-        if self._process.returncode is None:
-            self._process.kill()
-        await self._process.wait()
-
-    async def do(self, **asked: Any) -> dict[str, Any]:
-        """Tells it something; its list afterwards."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
-        async with asyncio.timeout(TURN_S):
-            line = await self._process.stdout.readline()
-        assert line, "Hermes ended"
-        told: dict[str, Any] = json.loads(line)
-        return told
-
-    async def summaries(self) -> set[str]:
-        """The items of all summaries that are stored."""
-        listed = (await self.home.client.sessions.list(agent_id="hermes")).sessions
-        exported = [await self.home.export(refs(one.session_id)) for one in listed]
-        return {f"ce:summary:{one.info.id}" for each in exported for one in each.summaries}
-
-    async def stored(self) -> list[str]:
-        """What is in the views of its sessions, the oldest first, without what one continues."""
-        listed = (await self.home.client.sessions.list(agent_id="hermes")).sessions
-        by_age = sorted(listed, key=lambda one: one.create_time.ToNanoseconds())
-        rows = [row for one in by_age for row in await self.home.rows(refs(one.session_id))]
-        own = [row for row in rows if not (row.retired_revision or row.stored_in_session_id)]
-        return [text_of(row.message) for row in own]
-
-    @property
-    def asked(self) -> list[list[Json]]:
-        """The messages of each request for an answer, without the system prompt."""
-        bodies = [one.json for one in self.upstream.seen if one.body]
-        requests = [body["messages"] for body in bodies if "messages" in body]
-        return [[row for row in rows if row["role"] != "system"] for rows in requests]
-
-
-@asynccontextmanager
-async def hermes(path: Path, sessions: str = "kept") -> AsyncIterator[Hermes]:
-    upstream = Upstream(lively)
-    async with (
-        house(path) as home,
-        gate(home.app.address) as way,
-        serving(upstream.application) as there,
-    ):
-        known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-
-        async def begin() -> asyncio.subprocess.Process:
-            return await asyncio.create_subprocess_exec(
-                HERMES,
-                str(AGENT),
-                there.removeprefix("http://"),
-                sessions,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                limit=2**26,
-                env={
-                    **known,
-                    "HERMES_HOME": str(path / "hermes"),
-                    "CONTEXTENGINE_ADDRESS": way.address,
-                },
-            )
-
-        host = Hermes(home, upstream, way, begin)
-        await host.start()
-        try:
-            yield host
-        finally:
-            await host.kill()
 
 
 @pytest.mark.parametrize("sessions", ["", "kept", "turned"])
@@ -295,19 +180,6 @@ async def test_a_turn_that_failed_is_what_hermes_makes_of_it(tmp_path: Path) -> 
         await agrees(host, await host.do(say="three"))
         (last,) = [row["content"] for row in host.asked[-1]][-1:]
         assert str(last).endswith("three")
-
-
-async def agrees(host: Hermes, told: dict[str, Any]) -> None:
-    """Waits until the views hold what Hermes' list does, in its order and nothing else."""
-    wanted = [text for _, text in told["rows"] if text]
-
-    async def same() -> bool:
-        return [text for text in await host.stored() if text] == wanted
-
-    try:
-        await soon(same)
-    except TimeoutError:
-        assert [text for text in await host.stored() if text] == wanted
 
 
 async def test_what_was_undone_is_not_in_the_view(tmp_path: Path) -> None:

@@ -129,13 +129,17 @@ async def test_a_service_that_dies_loses_no_turn(tmp_path: Path) -> None:
         print(f"turns without the service took {took[0]:.2f} s and {took[1]:.2f} s")
 
 
-async def test_a_service_that_hangs_loses_no_turn_and_the_same_words_are_two_turns(
-    tmp_path: Path,
+@pytest.mark.parametrize("dead", [False, True], ids=["hung", "dead"])
+async def test_a_service_that_is_away_loses_no_turn_and_the_same_words_are_two_turns(
+    tmp_path: Path, dead: bool
 ) -> None:
     async with wire("127.0.0.1:1") as way, openclaw(tmp_path, way=way) as host:
         await host.say("ALPHA")
         assert way.taken().calls, "calls are counted"
-        host.service.hang(True)
+        if dead:
+            host.service.kill()
+        else:
+            host.service.hang(True)
         took: list[float] = []
         for words in ("go on", "go on"):
             began = time.monotonic()
@@ -143,20 +147,56 @@ async def test_a_service_that_hangs_loses_no_turn_and_the_same_words_are_two_tur
             took.append(time.monotonic() - began)
             heard = way.taken()
             if len(took) == 1:
-                assert sum(bound for _, bound in heard.calls) <= FIRST_S, heard
+                # One call: another attempt at it has what is left of its time.
+                bounds = [bound for _, bound in heard.calls]
+                assert bounds == sorted(bounds, reverse=True), heard
+                assert max(bounds) <= FIRST_S, heard
+                assert len({rpc for rpc, _ in heard.calls}) == 1, heard
+                assert dead or len(bounds) == 1, heard
             else:
                 assert not heard.calls, "what is known to be away is not called"
             # Each is waited for once, for a moment, and takes five seconds where nobody answers.
-            assert heard.asked <= 1 + heard.seconds / PROBE_SECONDS, heard
+            assert dead or heard.asked <= 1 + heard.seconds / PROBE_SECONDS, heard
         shown = [words_of(row) for row in host.asked[-1]]
         assert sum(words.endswith("go on") for words in shown) == 2
-        host.service.hang(False)
+        if dead:
+            host.service.start()
+        else:
+            host.service.hang(False)
         await soon(lambda: serves(host.service.address))
         await host.say("go on")
         await host.say("BRAVO")
         said = [one for one in await host.said() if not one.startswith("Answer")]
         assert said == ["ALPHA", "go on", "go on", "go on", "BRAVO"]
-        print(f"turns with a service that hangs took {took[0]:.2f} s and {took[1]:.2f} s")
+        await host.agrees()
+        print(f"turns without a service that answers took {took[0]:.2f} s and {took[1]:.2f} s")
+
+
+async def test_what_is_stored_is_its_transcript_row_for_row_though_it_names_calls_anew(
+    tmp_path: Path,
+) -> None:
+    async with openclaw(tmp_path) as host:
+        for at in range(6):
+            await host.say(f"question {at}{' TOOLS' if at % 2 else ''}: {'and so ' * 250}")
+            await host.agrees()
+        told = host.transcript()
+        assert len(told) == 6 * 2 + 3 * 3
+        wrote = [one for _, _, said in told for one in said if one[0] in ("call", "result")]
+        named = {one[1] for one in wrote}
+        assert len(named) == 6
+        assert any(one[-1] for one in wrote if one[0] == "result"), "there are details"
+        # What OpenClaw sends has other ids of its calls and no details: as it names them to us.
+        sent = json.dumps(host.asked[-1])
+        assert not any(f'"{name}"' in sent for name in named), "calls are named anew"
+        assert all(f'"{name.replace("_", "")}"' in sent for name in named)
+        # And what was sent is the beginning of what is sent next.
+        for before, after in pairwise(host.asked):
+            assert after[: len(before)] == before
+        await host.end()
+        await host.start()
+        await host.say("the end TOOLS")
+        await host.agrees()
+        assert host.transcript()[: len(told)] == told
 
 
 async def test_what_was_taken_back_leaves_the_view_and_a_fork_leaves_what_it_came_from(

@@ -45,6 +45,13 @@ def decided_by_the_service(name: str) -> None:
         pytest.skip(f"{name} decides for itself what its model sees")
 
 
+def elsewhere(name: str) -> None:
+    """Skips a host whose calls to the service cannot be counted in this process."""
+    host = found(name)
+    if host is not None and not host.here:
+        pytest.skip(f"{name} is a process of its own")
+
+
 @EACH
 async def test_long_conversations_are_kept_whole_and_shown_within_the_window(
     name: str, tmp_path: Path
@@ -128,8 +135,10 @@ async def test_a_service_that_is_away_is_waited_for_once(
     name: str, way: Way, tmp_path: Path
 ) -> None:
     """Of the calls to the service within a turn: those of later turns wait for a question alone.
-    The hooks of hosts that decide for themselves are in test_hooks.py."""
+    Hosts of other processes, and the hooks of those that decide for themselves, are in
+    test_waits.py."""
     decided_by_the_service(name)
+    elsewhere(name)
     async with played(name, tmp_path) as (stage, host):
         with waits() as counted:
             await host.say(f"Question 0? ALPHA {BRIEFLY}")

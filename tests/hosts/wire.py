@@ -1,6 +1,7 @@
 """What an agent may wait for the service, counted by what comes over the wire: a service that
-passes calls on to the one behind it, or is away. For hosts that are programs of their own; those
-within this process are counted in waits.py."""
+passes calls on to the one behind it, or hangs. Where that one is dead, each call is refused at
+once. For hosts that are programs of their own; those within this process are counted in
+waits.py."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ import grpc.aio
 from contextengine.breaker import HEALTH
 
 _LARGE = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+_SOON = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 100)]
+"""A service that is back is found by whoever asks next, as if nothing stood before it."""
 _OWN = ("grpc-", "content-type", "user-agent", "te", ":")
 """Metadata that gRPC itself makes for each call."""
 
@@ -73,7 +76,9 @@ class Wire(grpc.GenericRpcHandler):
                 await asyncio.Event().wait()
             await asyncio.sleep(self.slow.get(details.method.rpartition("/")[2], 0))
             if self.target not in self._ways:
-                self._ways[self.target] = grpc.aio.insecure_channel(self.target, options=_LARGE)
+                self._ways[self.target] = grpc.aio.insecure_channel(
+                    self.target, options=_LARGE + _SOON
+                )
             way: Any = self._ways[self.target]
             kept = [
                 (name, value)

@@ -16,6 +16,7 @@ from agent.context_engine import ContextEngine
 
 from contextengine import ContextEngineError
 from contextengine.formats import FormatError
+from contextengine.overflow import SHARE
 from contextengine.types import Usage
 
 from .conversation import TELL_S, Conversation
@@ -109,6 +110,13 @@ class ContextengineEngine(ContextEngine):
         self.last_real_prompt_tokens = 0
         self.awaiting_real_usage_after_compression = False
 
+    def bind_session_state(self, session_db: object = None, session_id: str = "") -> None:
+        """The agent goes on in another session (`/branch`, `/resume`), which Hermes says by this
+        alone. session_db: where Hermes writes its sessions down."""
+        before = self._conversation
+        if before is not None and session_id and before.ref.session_id != session_id:
+            self.on_session_start(session_id)
+
     def update_model(
         self,
         model: str,
@@ -193,11 +201,15 @@ class ContextengineEngine(ContextEngine):
         conversation = self._conversation
         if conversation is None:
             return messages
+        room = int(self.threshold_tokens * SHOWN)
+        if current_tokens and not force:
+            # Where no compaction was due, the provider refused the list for its length.
+            room = min(room or current_tokens, current_tokens // SHARE)
         try:
             made = conversation.compact(
                 messages,
                 tokens=current_tokens,
-                room=int(self.threshold_tokens * SHOWN),
+                room=room,
                 focus=focus_topic or "",
                 force=force,
                 memory_context=memory_context,

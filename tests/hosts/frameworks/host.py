@@ -37,6 +37,8 @@ class Host(ABC):
     """Whether the conversation is the framework's own, and not the service's."""
     assembles: ClassVar[bool] = True
     """Whether the service decides what the model sees. Else it records, and the model asks."""
+    here: ClassVar[bool] = True
+    """Whether it runs within this process, where its calls to the service are counted."""
     tries_again: ClassVar[bool] = True
     """Whether a turn whose request is too long is answered all the same. Else it fails, and the
     next one is."""

@@ -2,15 +2,18 @@
 
 Takes the provider's address, and what Hermes is to do with its sessions: write them down and
 compact them in place (`kept`) or under another id each time (`turned`), or neither (empty). Then
-takes from standard input one JSON object a line, `{"say": …}`, or `{"undo": n}` to take so many
-messages back; answers each with `{"rows": [role and content, …]}` of Hermes' list, and what it may
-have waited for the service (tests/hosts/waits.py).
+takes from standard input one JSON object a line: `{"say": …}`; `{"undo": n}` to take so many
+messages back; `{"compact": true}` as `/compress` does; `{"fork": id}` as `/branch` does;
+`{"rewrite": true}` to name calls anew and drop what Hermes keeps beside a message. Answers each
+with `{"rows": [role and content, …]}` of Hermes' list, and what it may have waited for the service
+(tests/hosts/waits.py).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,31 @@ memory: {memory_enabled: false, user_profile_enabled: false}
 model: {context_length: 64000}
 compression: {in_place: %s}
 """
+
+
+SENT = ("role", "content", "tool_calls", "tool_call_id", "name")
+"""What of a message a model is sent."""
+
+
+def renamed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A list as it comes back from another provider: other ids of calls, no details."""
+    bare = [{name: row[name] for name in SENT if name in row} for row in rows]
+    named: list[dict[str, Any]] = json.loads(
+        re.sub(r"\bcall_(\d+)_(\d+)\b", r"callx\1x\2", json.dumps(bare))
+    )
+    return named
+
+
+def branch(agent: Any, store: Any, rows: list[dict[str, Any]], name: str) -> None:
+    """As `/branch` does it: the same agent goes on in a copy."""
+    agent._flush_messages_to_session_db(rows)
+    before = agent.session_id
+    store.end_session(before, "branched")
+    store.create_session(name, "cli", model="mock-1", parent_session_id=before)
+    store.replace_messages(name, rows)
+    agent.session_id = name
+    agent.reset_session_state()
+    agent._last_flushed_db_idx = len(rows)
 
 
 def main() -> None:
@@ -58,6 +86,12 @@ def main() -> None:
             counted.taken()
             if "undo" in asked:
                 del rows[-asked["undo"] :]
+            elif "compact" in asked:
+                rows, _ = agent._compress_context(rows, None, force=True)
+            elif "fork" in asked:
+                branch(agent, store, rows, asked["fork"])
+            elif "rewrite" in asked:
+                rows = renamed(rows)
             else:
                 rows = agent.run_conversation(asked["say"], conversation_history=rows)["messages"]
             engine = agent.context_compressor
