@@ -81,7 +81,7 @@ async def test_all_that_is_said_is_stored_and_what_is_sent_fits(tmp_path: Path) 
         # A compaction that the user asks for.
         told = await host.call("sessions.compact", key=KEY)
         print(f"sessions.compact: {json.dumps(told)[:300]}")
-        assert told["ok"] is True
+        assert told["ok"] is True, told
         await host.say("the end")
         assert summarized(host.asked[-1])
         assert (await host.said())[-2:-1] == ["the end"]
@@ -91,7 +91,8 @@ async def test_what_its_page_says_leads_to_a_request_with_a_summary(tmp_path: Pa
     async with openclaw(tmp_path, plugin=False) as host:
         for at in range(4):
             await host.say(f"question {at}: {'and what of this ' * 250}")
-        assert (await host.call("sessions.compact", key=KEY))["ok"] is True
+        told = await host.call("sessions.compact", key=KEY)
+        assert told["ok"] is True, told
         await host.say("the end")
         assert summarized(host.asked[-1])
         assert (await host.said())[-2:-1] == ["the end"]
