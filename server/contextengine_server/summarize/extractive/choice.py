@@ -6,8 +6,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 
-from msgspec.structs import replace
-
 from contextengine_server.summarize.extractive.units import Unit, holds
 
 _TOLD = 0.35
@@ -43,7 +41,6 @@ class UnitChoice:
         self._sizes = [estimate(unit.text) + _COST for unit in units]
         self._shown = [0] * len(labels)
         self._covered: set[str] = set()
-        self._again = False
         self.chosen: list[Unit] = []
         self._heap = [(-self._value(index), index) for index in range(len(units))]
         heapq.heapify(self._heap)
@@ -59,8 +56,7 @@ class UnitChoice:
             if self._heap and now > self._heap[0]:
                 heapq.heappush(self._heap, now)
                 continue
-            if not now[0] and (self.chosen or self._again):
-                wait.append(now)
+            if not now[0] and self.chosen:
                 break  # nothing is left that was not told
             unit = self._units[index]
             label = 0 if self._shown[unit.passage] else self._labels[unit.passage]
@@ -85,34 +81,9 @@ class UnitChoice:
             tokens -= self._count(self.chosen.pop().text)
         return len(self.chosen) < before
 
-    def again(self) -> None:
-        """From here on what was told counts again: where nothing new is left and room is, a
-        sentence of known words is still one that was said."""
-        self._again = True
-        self._heap = [(-self._value(index), index) for _, index in self._heap]
-        heapq.heapify(self._heap)
-
-    def fuller(self, tokens: int) -> bool:
-        """Gives the chosen units their whole words as far as so many tokens go, the first chosen
-        first; False where none had more."""
-        more = False
-        for at, unit in enumerate(self.chosen):
-            if not unit.whole:
-                continue
-            cost = self._count(unit.whole) - self._count(unit.text)
-            if cost <= tokens:
-                tokens -= max(0, cost)
-                self.chosen[at] = replace(unit, text=unit.whole, whole="")
-                more = True
-        return more
-
     def _value(self, index: int) -> float:
         unit = self._units[index]
-        new = sum(
-            self._worth[thing]
-            for thing, _ in unit.holds
-            if self._again or thing not in self._covered
-        )
+        new = sum(self._worth[thing] for thing, _ in unit.holds if thing not in self._covered)
         crowd = 1 + unit.crowd * self._shown[unit.passage]
         return self._boosts[index] * unit.weight * (unit.own + new) / (crowd * self._sizes[index])
 

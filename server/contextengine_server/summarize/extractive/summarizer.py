@@ -150,15 +150,13 @@ def extract(
     page.ledger = chosen(ledger.lines, room, count) if room >= _LEAST_LEDGER else ()
     units = units_of(passages, page.said, talk=words.talk, users_first=words.first)
     target += min(quoted, most_quoted)
-    choice = _choice(page, units, request, count)
-    left = _note(page, choice, choice.take, target, count)
+    _note(page, units, request, target, count)
+    left = target - count(page.text())
     if page.ledger and left >= _LEAST_LEDGER:
         before = page.ledger
         page.ledger = chosen(ledger.lines, room + left, count)
         if count(page.text()) > target:
             page.ledger = before
-    if not uses and left >= _ROOM:
-        _repeat(page, choice, target, count)
     text = page.text()
     if not text:
         raise SummarizerFailed(
@@ -188,14 +186,15 @@ def _say(
         room = room * 4 // 5
 
 
-def _choice(
+def _note(
     page: SummaryPage,
     units: Sequence[Unit],
     request: SummaryRequest,
+    target: int,
     count: Callable[[str], int],
-) -> UnitChoice:
-    """The choice of notes beside what the page shows already."""
-    return UnitChoice(
+) -> None:
+    """Fills what is left of the target with notes."""
+    choice = UnitChoice(
         units,
         [count(label) if label else 0 for label in page.labels()],
         count,
@@ -203,39 +202,14 @@ def _choice(
         previous=request.previous_summary,
         told=(*page.said.values(), *page.ledger),
     )
-
-
-def _note(
-    page: SummaryPage,
-    choice: UnitChoice,
-    way: Callable[[int], bool],
-    target: int,
-    count: Callable[[str], int],
-) -> int:
-    """Fills what is left of the target with notes, in one `way` of the choice: to take units or to
-    give them their whole words. Returns what is left then."""
     left = target - count(page.text())
-    while left >= _ROOM and way(left):
+    while left >= _ROOM and choice.take(left):
         # The units were counted one by one; together, with what joins them, they come to a little
         # more or less.
         page.notes = choice.chosen
         while (over := count(page.text()) - target) > 0 and choice.drop(over):
             pass
         left = target - count(page.text())
-    return left
-
-
-def _repeat(
-    page: SummaryPage, choice: UnitChoice, target: int, count: Callable[[str], int]
-) -> None:
-    """Fills with talk the room that is left when all that is new was told: with whole words, then
-    with what says again what was told, whole words included. Work without an end, such as a log,
-    is not repeated."""
-    if _note(page, choice, choice.fuller, target, count) < _ROOM:
-        return
-    choice.again()
-    if _note(page, choice, choice.take, target, count) >= _ROOM:
-        _note(page, choice, choice.fuller, target, count)
 
 
 def _quoted(

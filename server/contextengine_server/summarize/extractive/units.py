@@ -37,8 +37,6 @@ class Unit(msgspec.Struct, frozen=True):
     """How much each unit shown of its passage lowers the worth of its others."""
     holds: tuple[tuple[str, float], ...]
     """What it holds that is worth having once, with its worth: names, numbers, paths, words."""
-    whole: str = ""
-    """As it was said, where `text` says it in fewer words."""
 
 
 _SENTENCE = re.compile(
@@ -227,10 +225,7 @@ def units_of(
             if users_first and passage.role == "user":
                 weight *= _FIRST
             crowd = 0.25 if output else 0.0
-            whole = piece.said if piece.said != piece.text else ""
-            units.append(
-                Unit(index, position, piece.text, piece.line, weight, own, crowd, facts, whole)
-            )
+            units.append(Unit(index, position, piece.text, piece.line, weight, own, crowd, facts))
     return units
 
 

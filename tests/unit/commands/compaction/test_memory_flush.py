@@ -294,7 +294,7 @@ async def test_of_a_range_that_takes_too_long_memory_has_more_each_time(
     memory = SlowNotes()
     server = await served(rows, memory)
     await server.talk(1, 30)
-    assert (await server.compact(2_000)).done.summaries
+    assert (await server.compact(2_000)).done.compacted
     state = await state_of(server)
     missed = covered(state.unflushed)
     assert len(missed) > 4
