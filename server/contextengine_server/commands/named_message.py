@@ -13,7 +13,7 @@ from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.lineage import lineage_of
 from contextengine_server.session.session import Session
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import SessionHead, SummaryRow
+from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 from contextengine_server.wire.slots import summary_item_id
 
 
@@ -50,24 +50,24 @@ async def recalled_sequence(place: Place, archive: Archive, head: SessionHead) -
     names nothing. Raises RowNotFound."""
     if isinstance(place, int):
         return place
-    found = await recalled_sequences([place.id], archive, head)
+    found = await recalled_messages([place.id], archive, head)
     if found:
-        return found[-1]
+        return found[-1].sequence
     lineage = await lineage_of(archive.store, head, archive.inherits)
     return _summarized(place, [one.row for one in await lineage.summaries(archive.store)])
 
 
-async def recalled_sequences(
+async def recalled_messages(
     ids: Sequence[str], archive: Archive, head: SessionHead
-) -> Sequence[int]:
-    """The sequences of the messages of a view that have one of these ids; those of sessions that
-    it goes on from count."""
+) -> Sequence[MessageRow]:
+    """The messages of a view that have one of these ids; those of sessions that it goes on from
+    count, so several may have the same."""
     if not ids:
         return []
     store = archive.store
     lineage = await lineage_of(store, head, archive.inherits)
     return [
-        row.sequence
+        row
         for link in reversed(lineage.links)
         for row in await store.messages_by_host_id(link.scope, ids)
         if link.first <= row.sequence <= link.last

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from contextengine_server.commands.named_message import recalled_sequences
+from contextengine_server.commands.named_message import recalled_messages
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.expansion import DEFAULT_TOKENS, Expansion, Wanted, expand
 from contextengine_server.session.address import Ref
@@ -38,14 +38,16 @@ class Expand(msgspec.Struct, frozen=True):
         reach = await self.grants.reach(tenant, ref, spawn_token)
         grant = reach.grant
         most = wanted.max_tokens or await page_tokens(self.selection, reach.head)
-        named = await recalled_sequences(message_ids, self.archive, reach.head)
-        wanted = replace(wanted, max_tokens=most, sequences=[*wanted.sequences, *named])
+        named = await recalled_messages(message_ids, self.archive, reach.head)
+        wanted = replace(
+            wanted, max_tokens=most, sequences=[*wanted.sequences, *(row.sequence for row in named)]
+        )
         if grant is not None:
             tokens, depth = min(most, grant.left), min(wanted.depth, grant.depth)
             wanted = replace(wanted, max_tokens=tokens, depth=depth, retired=False)
         with CURRENT.get().span("expand"):
             found = await expand(self.archive, reach.head, wanted)
-        found.missing += len(set(message_ids)) - len(named)
+        found.missing += len(set(message_ids) - {row.host_id for row in named})
         if grant is not None:
             await self.grants.spend(grant, found.tokens)
         return found
