@@ -15,8 +15,9 @@ message of a user's that comes and goes makes anything come and go with it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
 
 import msgspec
@@ -30,6 +31,16 @@ from .settled import SCRAP, needs_of, settled, settled_room
 from .view import Summary, View
 
 NOTHING: Mapping[int, int] = {}
+
+
+class Saved(Mapping[int, int]):
+    """What other forms of messages save, by step, worked out for the steps that are asked for."""
+
+    @abstractmethod
+    def within(self, first: int, last: int) -> Iterable[int]:
+        """The steps from `first` to `last` that something may be saved of, the newest first: none
+        between them is looked at."""
+
 
 SavedThen = Callable[[int], Mapping[int, int]]
 """What other forms of messages saved after the commit of a revision: tokens by step."""
@@ -210,10 +221,16 @@ def _scrap(view: View, begin: int, left: int, tail_steps: int) -> tuple[int, int
     """
     user, stays = view.user_step, set(view.must_stay())
     last = min(user + tail_steps, view.steps) - 1
-    if begin < user <= begin + SCRAP and all(map(view.holds, range(begin, last + 1))):
-        free = [step for step in range(begin, last + 1) if step not in stays]
-        cost = sum(view.atom(step).tokens for step in free if step < user)
-        if cost <= SCRAP and sum(view.atom(step).tokens for step in free) <= left:
+
+    def loose(behind: int) -> int:
+        """The tokens of what law 4 does not keep, from `begin` to a step."""
+        fixed = (view.atom(step).tokens for step in stays if begin <= step <= behind)
+        return view.span(begin, behind) - sum(fixed)
+
+    near = begin < user <= begin + SCRAP
+    if near and (begin >= view.base or all(map(view.holds, range(begin, last + 1)))):
+        cost = loose(user - 1)
+        if cost <= SCRAP and loose(last) <= left:
             return user, cost
     return view.steps, 0
 
@@ -255,61 +272,80 @@ def _reached_before(
     committed; 0: there is none.
 
     Where the same was saved of the same history, the one that reached furthest without it did so
-    with it: of the many commits of one compaction only that one is worked out.
+    with it: of the many commits of one compaction, which differ in what was free for that history,
+    only that one is worked out.
     """
-    furthest: dict[tuple[int, int], tuple[int, Mapping[int, int]]] = {}
+    if not commits:
+        return 0
+    leading = sum(view.atom(step).tokens for step in range(view.leading))
+    most = settled_room(view, room)
+    left = dict[tuple[int, int, int], tuple[Mapping[int, int], list[int]]]()
     for then in commits:
-        reached, saved = _reached_in_full(view, room, then), saved_then(then.masked)
-        known = furthest.get(alike := (then.total, id(saved)))
-        if known is None or known[0] < reached:
-            furthest[alike] = reached, saved
+        saved = saved_then(then.masked)
+        alike = left.setdefault((then.total, then.peak, id(saved)), (saved, []))
+        alike[1].append(room - leading - min(max(0, then.fixed - leading), most))
+    furthest: dict[tuple[int, int], tuple[int, Mapping[int, int]]] = {}
+    for (total, peak, _), (saved, frees) in left.items():
+        # The less was free the further it reached, on either side of what the message took.
+        for free in {min(frees), min((one for one in frees if one >= peak), default=min(frees))}:
+            reached = _reached_in_full(view, total, peak, free)
+            known = furthest.get(once := (total, id(saved)))
+            if known is None or known[0] < reached:
+                furthest[once] = reached, saved
     return max(
-        (
-            # What nothing is saved of comes to the same.
-            _reached_in_short(view, reached, total - reached, saved)
-            if saved is not NOTHING
-            else reached
-            for (total, _), (reached, saved) in furthest.items()
-        ),
-        default=0,
+        # What nothing is saved of comes to the same.
+        _reached_in_short(view, reached, total - reached, saved)
+        if saved is not NOTHING
+        else reached
+        for (total, _), (reached, saved) in furthest.items()
     )
 
 
-def _reached_in_full(view: View, room: int, then: CommitSnapshot) -> int:
-    """The same for one commit, had each message been shown as it is."""
-    leading = sum(view.atom(step).tokens for step in range(view.leading))
-    settled = min(max(0, then.fixed - leading), settled_room(view, room))
-    free = room - leading - settled
-    free -= _beside(view, then, free)
+def _reached_in_full(view: View, total: int, peak: int, free: int) -> int:
+    """The same for one commit, had each message been shown as it is: `total`, `peak` as in its
+    snapshot, `free` what was left for the newest history and the newest user's message."""
+    free -= _beside(view, total, peak, free)
     pinned = [view.atom(step) for step in view.pinned if view.holds(step)]
-    reached, known = then.total - free, -1
+    reached, known = total - free, -1
     # What is pinned before the cut takes room, which may move the cut on: it only rises.
     while reached != known:
         known = reached
-        reached = then.total - free + sum(a.tokens for a in pinned if a.start < reached)
+        reached = total - free + sum(a.tokens for a in pinned if a.start < reached)
     return reached
 
 
-def _beside(view: View, then: CommitSnapshot, free: int) -> int:
+def _beside(view: View, total: int, peak: int, free: int) -> int:
     """What a user's message took of what was free for the newest history, where the cut lay behind
     it: nothing where that held all that had come since the message, and the message itself."""
-    if then.peak > free:
+    if peak > free:
         return free // 2  # what exceeds it is shown in half of it
-    at = bisect_left(view.users, then.total, key=lambda step: view.atom(step).start) - 1
+    at = bisect_left(view.users, total, key=lambda step: view.atom(step).start) - 1
     asked = view.atom(view.users[at]) if at >= 0 else None
-    if asked is not None and asked.tokens == then.peak and then.total - asked.start <= free:
+    if asked is not None and asked.tokens == peak and total - asked.start <= free:
         return 0
-    return then.peak
+    return peak
 
 
 def _reached_in_short(view: View, reached: int, room: int, saved: Mapping[int, int]) -> int:
     """The same where other forms saved this much, by step: with what they saved behind it, the room
-    reached further back."""
-    end = reached + room
-    for step in range(view.cut_from(end, view.raw_from) - 1, max(view.raw_from, view.base) - 1, -1):
-        atom = view.atom(step)
-        room -= min(atom.end, end) - atom.start - saved.get(step, 0)
-        if room < 0:
+    reached further back. No steps are looked at but those that something is saved of: running sums
+    tell of the rest."""
+    first = max(view.raw_from, view.base)
+    last = view.cut_from(reached + room, first) - 1
+    if last < first:
+        return reached
+    furthest = min(view.atom(last).end, reached + room) - room
+    for step in _within(saved, first, last):
+        start, more = view.atom(step).start, saved.get(step, 0)
+        if start < furthest - more:
             break
-        reached = min(reached, atom.start)
-    return reached
+        furthest -= more
+    oldest = view.cut_from(furthest, first)
+    return min(reached, view.atom(oldest).start) if oldest <= last else reached
+
+
+def _within(saved: Mapping[int, int], first: int, last: int) -> Iterable[int]:
+    """The steps of a range that something may be saved of, the newest first."""
+    if isinstance(saved, Saved):
+        return saved.within(first, last)
+    return sorted((step for step in saved if first <= step <= last), reverse=True)

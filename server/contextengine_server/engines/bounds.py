@@ -8,21 +8,22 @@ verbatim until they are answered (law 2).
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import cell as on_grid
 from contextengine_server.context.budget import cut_to, level
 from contextengine_server.context.epoch import digest
+from contextengine_server.context.lawful import Saved
 from contextengine_server.context.message import MIN_CAP_CHARS, Slot
 from contextengine_server.context.view import View
 
 from .masks import REASON as STALE
-from .masks import Masks, masking_of, masks_of, newest_revision, saved_in
+from .masks import Masks, masking_moment, masking_of, masks_of, saved_in
 
 MAX_CAP_CHARS = 100_000
 SHARE = 0.8
@@ -111,7 +112,7 @@ def _bounded(
     return forms_of(atom, cell, arrived)
 
 
-class SavedByStep(Mapping[int, int]):
+class SavedByStep(Saved):
     """What `short_forms` of the same saves, worked out for the steps that are asked for: of a long
     view those near a cut are, and plans look at it as it was after each of many commits."""
 
@@ -134,6 +135,11 @@ class SavedByStep(Mapping[int, int]):
         saved = self._known[step]
         return default if saved is None else saved
 
+    def within(self, first: int, last: int) -> list[int]:
+        large = self._view.large
+        over = large[bisect_left(large, first) : bisect_right(large, last)]
+        return sorted({*over, *self._masking.steps(first, last)}, reverse=True)
+
     def _of(self, step: int) -> int | None:
         large = self._view.large
         at, forms, atom = bisect_left(large, step), NONE, self._view.atom(step)
@@ -153,15 +159,17 @@ class SavedByStep(Mapping[int, int]):
 
 
 def saved_after(view: View, cell: int, tail_steps: int) -> Callable[[int], SavedByStep]:
-    """What `short_forms` saves after the commit of each revision. All of those behind the newest
-    message leave the same, and so one answer: compactions make many."""
-    newest = newest_revision(view)
+    """What `short_forms` saves after the commit of each revision. Those that leave the same have
+    one answer: compactions make many."""
+    known: dict[tuple[int, int], SavedByStep] = {}
 
-    @cache
     def after(revision: int) -> SavedByStep:
-        return SavedByStep(view, cell, tail_steps, revision)
+        moment = masking_moment(view, revision)
+        if moment not in known:
+            known[moment] = SavedByStep(view, cell, tail_steps, revision)
+        return known[moment]
 
-    return lambda revision: after(min(revision, newest + 1))
+    return after
 
 
 def short_forms(view: View, cell: int, tail_steps: int, revision: int | None = None) -> Bounds:

@@ -11,6 +11,7 @@ Only history behind the summaries is masked: there a result and what stands for 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from sys import maxsize
 
 from contextengine_server.context.atom import Atom
@@ -41,6 +42,14 @@ def masking_of(view: View, tail_steps: int, revision: int | None = None) -> Mask
     if not revision or not view.observations.stale:
         return Masking(view, 0, 0)
     return Masking(view, revision, steps_before(view, revision) - tail_steps)
+
+
+def masking_moment(view: View, revision: int) -> tuple[int, int]:
+    """What of a revision decides about its masks: commits between which nothing came that could be
+    masked, or stand for what is, leave the same."""
+    if not revision or not view.observations.stale:
+        return 0, 0
+    return steps_before(view, revision), view.observations.before_revision(revision)
 
 
 def coming_masks(view: View, tail_steps: int) -> Masks:
@@ -77,16 +86,26 @@ class Masking:
 
     def masks(self) -> Masks:
         """All of them: work in proportion to all stale results."""
-        view, reads, masks = self._view, self._view.observations, Masks()
-        if self._before <= self._first:
-            return masks
-        begins = view.first_of(self._first) if view.by_sequence else 0
-        for sequence in reads.sequences[bisect_left(reads.sequences, begins or 0) :]:
-            message = reads.stale[sequence]
+        masks = Masks()
+        for sequence, message in self._stale(self._first):
             shown = self._mask(sequence, message)
             if shown is not None:
                 masks.setdefault(message.step, {})[sequence] = shown
         return masks
+
+    def steps(self, first: int, last: int) -> Iterator[int]:
+        """Those from `first` to `last` that may have some."""
+        if first < self._before:
+            stale = (message.step for _, message in self._stale(first))
+            yield from (step for step in stale if first <= step <= last)
+
+    def _stale(self, first: int) -> Iterator[tuple[int, StaleMessage]]:
+        """The stale results from a step on and some before it, by sequence."""
+        view, reads = self._view, self._view.observations
+        if self._before > self._first:
+            begins = view.first_of(first) if view.by_sequence else 0
+            for sequence in reads.sequences[bisect_left(reads.sequences, begins or 0) :]:
+                yield sequence, reads.stale[sequence]
 
     def of(self, step: int) -> dict[int, Slot]:
         """Those of one step, by sequence: work in proportion to its messages."""

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
+from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.lawful import fitting
 from contextengine_server.context.observations import StaleMessage
@@ -14,10 +16,14 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.bounds import saved_after, short_forms
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.dag import DagEngine, DagOptions
+from contextengine_server.testing.engine.trial import trial_of
 
+from .test_dag_compaction import said
 from .test_masks import BUDGET, TAIL, Session
 
 SMALL, CHUNK = ReferenceTokens(6_000), 2_000
+LATER = 10_000
+"""Revisions, more than commits take."""
 
 
 def read_over(times: int) -> Session:
@@ -52,6 +58,11 @@ def test_what_is_saved_of_a_step_alone_is_what_is_saved_of_it_among_all() -> Non
             whole = short_forms(view, BUDGET, TAIL, revision).saved
             found = {step: after(revision).get(step) for step in range(view.base, view.steps)}
             assert {step: saved for step, saved in found.items() if saved is not None} == whole
+            for first, last in ((view.base, view.steps), (view.steps // 3, view.steps // 2)):
+                asked = after(revision).within(first, last)
+                assert asked == sorted(asked, reverse=True)
+                assert {step for step in whole if first <= step <= last} <= set(asked)
+                assert all(first <= step <= last for step in asked)
             assert dict(after(revision)) == whole
             assert sum(after(revision).values()) == sum(whole.values())
 
@@ -100,3 +111,31 @@ def test_a_pass_looks_at_no_more_for_the_passes_before_it(monkeypatch: pytest.Mo
     assert long[len(long) // 2] <= 0.75 * long[0]
     # So four times the session takes four times as much a pass, of four times as many passes.
     assert sum(long) <= 5 * 4 * sum(short)
+
+
+def steps_looked_at(times: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many steps a plan looks at, of a session that is so many times as long, in a room that is
+    so many times as large."""
+    engine, room = DagEngine(DagOptions(leaf_chunk_tokens=CHUNK)), ReferenceTokens(4_000 * times)
+    rows = said(*[("user", 40), ("assistant", 200)] * (44 * times))
+    one = trial_of(rows[: 80 * times])
+    while one.compaction(engine, room):
+        pass
+    assert len(one.view.evictions.front) > 2 * times
+    one.add([replace(row, created=row.created + LATER) for row in rows[80 * times :]])
+    counted, atom = [0], View.atom
+
+    def look(view: View, step: int) -> Atom:
+        counted[0] += 1
+        return atom(view, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(View, "atom", look)
+        assert engine.plan(one.view, room).cut
+    return counted[0]
+
+
+def test_a_plan_looks_at_no_more_steps_in_a_larger_room_after_more_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert steps_looked_at(16, monkeypatch) <= 1.5 * steps_looked_at(2, monkeypatch)
