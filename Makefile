@@ -202,7 +202,7 @@ test-hosts: setup $(FRAMEWORKS_READY) $(HERMES) $(HOSTS_OF_NPM) ## Install every
 	$(BIN)/python -m tests.hosts.latency
 
 test-frameworks: $(FRAMEWORKS_READY) $(if $(shell command -v npm),ai-sdk) ## Hold every framework, installed into tests/hosts, to one table of scenarios
-	$(FRAMEWORKS)/bin/python -m pytest -q -n auto tests/hosts/test_table.py tests/hosts/test_langchain.py tests/hosts/test_framework_parts.py tests/hosts/test_offline_examples.py -k 'not codex and not claude-code'
+	$(FRAMEWORKS)/bin/python -m pytest -q -n auto tests/hosts/test_table.py tests/hosts/test_google_adk.py tests/hosts/test_langchain.py tests/hosts/test_framework_parts.py tests/hosts/test_offline_examples.py -k 'not codex and not claude-code'
 
 test-helm: setup $(HELM) $(KUBERNETES) ## Lint and render the Helm chart, and start a server with what is rendered (needs Go)
 	CONTEXTENGINE_HELM=yes $(BIN)/python -m pytest -q tests/deploy/test_chart.py

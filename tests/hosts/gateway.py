@@ -23,8 +23,9 @@ from contextengine import types as t
 from contextengine.messages import text_of
 from tests.acceptance.shell import ROOT
 from tests.clients.mortal import Mortal
+from tests.hosts.providers import Answer, Json
 from tests.hosts.stage import soon
-from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.hosts.upstream import Upstream, serving
 from tests.hosts.walk import commands
 from tests.hosts.wire import Wire
 from tests.soak.killing import free_port

@@ -20,8 +20,9 @@ from tests.clients.mortal import Mortal
 from tests.hosts.frameworks.brain import FAILS
 from tests.hosts.gate import Gate, gate
 from tests.hosts.gateway import serves
+from tests.hosts.providers import Answer, Json
 from tests.hosts.stage import soon
-from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.hosts.upstream import Upstream, serving
 from tests.integration.harness import ref
 
 HERMES = os.environ.get("CONTEXTENGINE_HERMES", "")

@@ -22,8 +22,9 @@ import httpx2
 from contextengine import AsyncClient, assistant, user
 from contextengine.types import Budget, WindowBudget
 from tests.acceptance.shell import serving
+from tests.hosts.providers import Answer, Json
 from tests.hosts.stage import apart
-from tests.hosts.upstream import Answer, Json, Upstream
+from tests.hosts.upstream import Upstream
 from tests.hosts.upstream import serving as hosting
 
 WINDOW = 32_000

@@ -13,7 +13,7 @@ import openai
 from contextengine import Message
 from contextengine.formats import from_anthropic, from_openai, from_responses
 
-from .upstream import TOOL
+from .providers import TOOL
 
 SYSTEM = "You are a careful assistant."
 SCHEMA = {"type": "object", "properties": {"of": {"type": "string"}}, "required": ["of"]}

@@ -14,7 +14,8 @@ import httpx2
 
 from contextengine_proxy.application import Proxy, Settings
 from contextengine_proxy.windows import Windows
-from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.hosts.providers import Answer, Json
+from tests.hosts.upstream import Upstream, serving
 from tests.integration.harness import PATIENCE_S, House, house, ref
 
 WINDOW = 6_000

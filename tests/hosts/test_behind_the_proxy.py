@@ -16,8 +16,9 @@ from starlette.responses import Response
 
 from tests.codex.app_server import binary
 from tests.hosts.frameworks.claude_code_host import INSTALLED
+from tests.hosts.providers import Answer, Json
 from tests.hosts.stage import apart
-from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.hosts.upstream import Upstream, serving
 from tests.hosts.walk import commands
 from tests.integration.harness import house, ref
 

@@ -15,8 +15,8 @@ from contextengine.breaker import PROBE_SECONDS
 from contextengine.messages import text_of
 from contextengine_server.cli.imports.files import read_sessions, session_files
 from tests.hosts.gateway import INSTALLED, KEY, openclaw, serves, summarized, words_of
+from tests.hosts.providers import Json
 from tests.hosts.stage import soon
-from tests.hosts.upstream import Json
 from tests.hosts.waits import FIRST_S
 from tests.hosts.wire import wire
 

@@ -19,9 +19,9 @@ from contextengine import Message
 from contextengine import name_by_content as name
 from contextengine_server.tokens import TokenCounter
 from tests.hosts.gate import Way, gate
+from tests.hosts.providers import Answer, Json
 from tests.hosts.sdk_hosts import Agent, AnthropicAgent, ChatAgent, ResponsesAgent
 from tests.hosts.stage import WINDOW, Stage, lively, proxied, soon, staged
-from tests.hosts.upstream import Answer, Json
 from tests.integration.harness import ref
 
 TURNS = int(os.environ.get("CONTEXTENGINE_HOST_TURNS", "10"))

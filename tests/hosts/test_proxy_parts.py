@@ -27,7 +27,7 @@ from contextengine_proxy.reading import Reader
 from contextengine_proxy.sse import Events
 from contextengine_proxy.windows import Windows
 from contextengine_proxy.writing import Writer
-from tests.hosts.upstream import Json
+from tests.hosts.providers import Json
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=9)
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])

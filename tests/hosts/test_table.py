@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.frameworks.brain import BRIEFLY, FAILS, NOTHING, calling, searching
+from tests.hosts.frameworks.brain import BRIEFLY, FAILS, LENGTH, NOTHING, calling, searching
 from tests.hosts.frameworks.host import Host
 from tests.hosts.gate import Way
 from tests.hosts.table import WHERE, found, joined, played, question, questions_in
@@ -307,7 +307,7 @@ async def test_a_request_that_stays_too_long_fails_as_the_provider_says(
             await host.say(question(turn))
         stage.brain.most = 1
         asked = len(stage.brain.seen)
-        with pytest.raises(Exception, match="prompt is too long"):
+        with pytest.raises(Exception, match=LENGTH):
             await host.say("Question 2? DELTA")
         assert len(stage.brain.seen) - asked <= 2, "it is made again once"
 

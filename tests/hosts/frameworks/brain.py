@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from tests.hosts.upstream import Answer
+from tests.hosts.providers import Answer
 
 FAILS = "[the model fails]"
 """Words of the user upon which the model answers with an error."""
@@ -18,6 +18,10 @@ BRIEFLY = "[briefly]"
 bounded by its bytes, not counted."""
 NOTHING = "nothing"
 """What the tool cannot look up."""
+
+
+LENGTH = "prompt is too long|exceeds the maximum number of tokens"
+"""How providers say that a request is too long, as an expression: Anthropic, Google."""
 
 
 class ModelFailed(Exception):
@@ -86,6 +90,27 @@ class Brain:
         except ModelFailed as error:
             told = {"message": str(error), "type": "invalid_request_error", "code": error.code}
             return JSONResponse({"error": told}, 400)
+
+    def gemini(self, number: int, given: Any) -> Answer | Response:
+        """The answer to a request of Gemini's."""
+        parts = [part for row in given["contents"] for part in row.get("parts", ())]
+        texts = [text for part in parts for text in texts_of_part(part)]
+        last = given["contents"][-1]
+        try:
+            return self.answer(texts, any("text" in part for part in last["parts"]))
+        except TooLong:
+            told = "The input token count exceeds the maximum number of tokens allowed."
+            status = "INVALID_ARGUMENT"
+        except ModelFailed as error:
+            told, status = str(error), "FAILED_PRECONDITION"
+        return JSONResponse({"error": {"code": 400, "message": told, "status": status}}, 400)
+
+
+def texts_of_part(part: Any) -> list[str]:
+    """The texts of a part of Gemini's."""
+    if "functionResponse" in part:
+        return [str(one) for one in part["functionResponse"]["response"].values()]
+    return [part["text"]] if part.get("text") and not part.get("thought") else []
 
 
 def texts_of(row: Any) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from contextengine.types import SessionRef
-from tests.hosts.upstream import Answer
+from tests.hosts.providers import Answer
 
 from .brain import Brain
 from .recorded import RecordedHost

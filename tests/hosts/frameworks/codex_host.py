@@ -10,7 +10,7 @@ from typing import Any
 from contextengine.types import SessionRef
 from contextengine_mcp.hooks import NOTE
 from tests.codex.app_server import QUIET, AppServer, binary
-from tests.hosts.upstream import Answer, Json
+from tests.hosts.providers import Answer, Json
 
 from .brain import Brain
 from .recorded import RecordedHost

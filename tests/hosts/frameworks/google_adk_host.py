@@ -1,21 +1,23 @@
-"""An agent of Google's Agent Development Kit, whose conversation is in the kit's session."""
+"""An agent of Google's Agent Development Kit, which talks to a mock of Gemini on loopback and whose
+conversation is in the kit's session."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 from google.adk.agents import LlmAgent
+from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
-from google.adk.models.base_llm import BaseLlm
-from google.adk.models.llm_request import LlmRequest
-from google.adk.models.llm_response import LlmResponse
+from google.adk.models import Gemini
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 from contextengine.types import SessionRef
 from contextengine_google_adk import ContextenginePlugin
+from tests.hosts.upstream import Upstream, serving
 
 from .brain import NOTHING, Brain, found
 from .host import SYSTEM, WINDOW, Host
@@ -28,30 +30,11 @@ def look_up(of: str) -> dict[str, str]:
     return {"error": "there is nothing"} if of == NOTHING else {"output": found(of)}
 
 
-class Model(BaseLlm):
-    """Asks the brain."""
-
-    brain: Any
-
-    async def generate_content_async(
-        self, llm_request: LlmRequest, stream: bool = False
-    ) -> AsyncGenerator[LlmResponse, None]:
-        last = llm_request.contents[-1]
-        asked = any(part.text for part in last.parts or ())
-        answer = self.brain.answer(texts(llm_request.contents), asked)
-        parts = [types.Part(text=answer.words)] if answer.words else []
-        parts += [
-            types.Part(function_call=types.FunctionCall(name="look_up", args=given))
-            for given in answer.calls
-        ]
-        yield LlmResponse(content=types.Content(role="model", parts=parts))
-
-
 def texts(contents: Sequence[types.Content]) -> list[str]:
     """What the contents say."""
     said: list[str] = []
     for part in (part for content in contents for part in content.parts or ()):
-        if part.text:
+        if part.text and not part.thought:
             said.append(part.text)
         if part.function_response is not None:
             said += map(str, (part.function_response.response or {}).values())
@@ -68,16 +51,20 @@ class GoogleAdkHost(Host):
         super().__init__(address, brain)
         self.sessions = InMemorySessionService()
         self.begun = False
+        self.turns = 0
 
     async def start(self) -> None:
-        self.service = self.client()
+        self.life = AsyncExitStack()
+        self.upstream = Upstream(self.brain.gemini)
+        base = await self.life.enter_async_context(serving(self.upstream.application))
+        service = await self.life.enter_async_context(self.client())
         agent = LlmAgent(
             name="careful",
-            model=Model(model="mock-1", brain=self.brain),
+            model=Gemini(model="gemini-mock", base_url=base, client_kwargs={"api_key": "key"}),
             instruction=SYSTEM,
             tools=[look_up],
         )
-        plugin = ContextenginePlugin(self.service, window=WINDOW)
+        plugin = ContextenginePlugin(service, window=WINDOW)
         app = App(name="support", root_agent=agent, plugins=[plugin])
         self.runner = Runner(app=app, session_service=self.sessions)
         if not self.begun:
@@ -88,12 +75,18 @@ class GoogleAdkHost(Host):
 
     async def stop(self) -> None:
         await self.runner.close()
-        await self.service.close()
+        await self.life.aclose()
 
     async def say(self, words: str) -> None:
         said = types.Content(role="user", parts=[types.Part(text=words)])
+        # Every second turn is streamed.
+        self.turns += 1
+        mode = StreamingMode.NONE if self.turns % 2 else StreamingMode.SSE
         async for event in self.runner.run_async(
-            user_id=USER, session_id="case-1", new_message=said
+            user_id=USER,
+            session_id="case-1",
+            new_message=said,
+            run_config=RunConfig(streaming_mode=mode),
         ):
             if event.error_message:
                 raise RuntimeError(event.error_message)

@@ -1,25 +1,30 @@
-"""An agent of LangChain's `create_agent`, whose conversation a checkpointer keeps, and one of
-LangGraph's `create_react_agent`."""
+"""An agent of LangChain's `create_agent` and one of LangGraph's `create_react_agent`, which talk to
+a mock of OpenAI's chat on loopback and whose conversation a checkpointer keeps."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import HumanMessage, RemoveMessage
 from langchain_core.tools import ToolException, tool
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import create_react_agent
+from pydantic import SecretStr
 
+from contextengine import AsyncClient
 from contextengine.types import SessionRef
 from contextengine_langchain import ContextengineHooks, ContextengineMiddleware
+from tests.hosts.upstream import Upstream, serving
 
 from .brain import NOTHING, Brain, found
 from .host import SYSTEM, WINDOW, Host, renamed
+
+KEY = SecretStr("key")
 
 
 @tool
@@ -31,28 +36,6 @@ def look_up(of: str) -> str:
 
 
 look_up.handle_tool_error = True
-
-
-class Model(BaseChatModel):
-    """Asks the brain."""
-
-    brain: Any
-
-    @property
-    def _llm_type(self) -> str:
-        return "brain"
-
-    def bind_tools(self, tools: Any, **more: Any) -> Any:
-        return self
-
-    def _generate(self, messages: Any, *_: Any, **more: Any) -> ChatResult:
-        answer = self.brain.answer(texts(messages), messages[-1].type == "human")
-        calls = [
-            {"name": "look_up", "args": given, "id": f"c_{len(self.brain.seen)}_{at}"}
-            for at, given in enumerate(answer.calls)
-        ]
-        said = AIMessage(answer.words, tool_calls=calls)
-        return ChatResult(generations=[ChatGeneration(message=said)])
 
 
 def texts(messages: Sequence[Any]) -> list[str]:
@@ -76,18 +59,24 @@ class LangChainHost(Host):
         self.thread = "thread-1"
 
     async def start(self) -> None:
-        self.service = self.client()
-        keeper = ContextengineMiddleware(self.service, window=WINDOW)
-        self.agent: Any = create_agent(
-            Model(brain=self.brain),
+        self.life = AsyncExitStack()
+        base = await self.life.enter_async_context(serving(Upstream(self.brain.chat).application))
+        service = await self.life.enter_async_context(self.client())
+        model = ChatOpenAI(model="mock-1", base_url=f"{base}/v1", api_key=KEY, max_retries=0)
+        self.agent: Any = self.made(service, model)
+
+    def made(self, service: AsyncClient, model: ChatOpenAI) -> Any:
+        """The agent."""
+        return create_agent(
+            model,
             [look_up],
             system_prompt=SYSTEM,
-            middleware=[keeper],
+            middleware=[ContextengineMiddleware(service, window=WINDOW)],
             checkpointer=self.saver,
         )
 
     async def stop(self) -> None:
-        await self.service.close()
+        await self.life.aclose()
 
     async def say(self, words: str) -> None:
         await self.agent.ainvoke({"messages": [HumanMessage(words)]}, self.run)
@@ -134,11 +123,10 @@ class LangGraphHost(LangChainHost):
 
     name = "langgraph"
 
-    async def start(self) -> None:
-        self.service = self.client()
-        hooks = ContextengineHooks(self.service, window=WINDOW)
-        self.agent = create_react_agent(
-            hooks.model(Model(brain=self.brain)),
+    def made(self, service: AsyncClient, model: ChatOpenAI) -> Any:
+        hooks = ContextengineHooks(service, window=WINDOW)
+        return create_react_agent(
+            hooks.model(model),
             [look_up],
             prompt=SYSTEM,
             pre_model_hook=hooks.before_model,

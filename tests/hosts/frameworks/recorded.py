@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 from starlette.responses import JSONResponse, Response
 
 from tests.acceptance.shell import ROOT
-from tests.hosts.upstream import Answer, Json, Upstream, serving
+from tests.hosts.providers import Answer, Json
+from tests.hosts.upstream import Upstream, serving
 from tests.hosts.walk import commands
 
 from .brain import NOTHING, Brain, ModelFailed, found, texts_of

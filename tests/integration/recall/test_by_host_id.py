@@ -116,6 +116,15 @@ async def test_a_fork_and_a_continuation_know_the_ids_that_they_inherit(house: H
         assert sequences_of(page.items) == [5, last + 1]
 
 
+async def test_an_id_that_was_given_again_after_a_rewind_is_found_once(house: House) -> None:
+    await talked(house)
+    await house.client.record_host_change(S, rewind=Rewind(after_message_id="m6"))
+    await write(house, S, user("another boat in the harbour", id="m8"))
+    wanted = ["m8", "nobody's", "no one's"]
+    page = await house.client.recall.expand(S, message_ids=wanted)
+    assert (sequences_of(page.items), page.missing_count) == ([10], 2)
+
+
 async def test_a_grant_opens_no_message_that_is_newer(house: House) -> None:
     await talked(house)
     spawned = await house.client.prepare_subagent_spawn(
