@@ -329,5 +329,61 @@ async def test_debts_are_bounded_and_what_is_never_taken_is_dropped(
     await owed.close()
 
 
+async def test_a_session_that_is_refused_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What gRPC itself does not send is dropped; what may be taken later rests longer each time."""
+    refusals = {
+        "huge": ContextEngineError(
+            "Sent message larger than max (9 vs. 8)", code=grpc.StatusCode.RESOURCE_EXHAUSTED
+        ),
+        "full": ContextEngineError("no room", code=grpc.StatusCode.RESOURCE_EXHAUSTED),
+        "slow": TimeoutError(),
+    }
+
+    async def pay(session: str, debt: Debt) -> None:
+        paid.append(session)
+        if session in refusals:
+            raise refusals[session]
+
+    monkeypatch.setattr(debts, "LAST_S", 0.0)
+    paid: list[str] = []
+    owed: Any = Debts(pay)
+    for session in (*refusals, "other"):
+        owed.owe(session, Debt([], False, 10))
+    await asyncio.sleep(1.2)
+    assert paid[:4] == ["huge", "full", "slow", "other"]
+    assert paid.count("huge") == paid.count("other") == 1
+    assert 3 <= paid.count("full") <= 6, "at 0.05, 0.1, 0.2 … seconds"
+    newer = Debt([], False, 10)
+    del refusals["full"]
+    owed.owe("full", newer)
+    await soon(lambda: _settled(owed, "full", newer))
+    await owed.close()
+
+
+async def _settled(owed: Debts, session: str, debt: Debt) -> bool:
+    return not owed.stands(session, debt)
+
+
+async def test_what_one_session_is_refused_is_not_an_outage(tmp_path: Path) -> None:
+    """A list that is too large to be sent is stored nowhere; what others say is, and no one is told
+    that the service is away."""
+    async with behind_a_gate(tmp_path) as (stage, way, _, base):
+        other = ChatAgent(base, stream=False, session="talk")
+        way.turn(Way.CLOSED)
+        async with httpx2.AsyncClient(timeout=60) as client:
+            # It is sent as its text and as the client's own JSON.
+            body = {"model": "m", "messages": [{"role": "user", "content": "x" * 35_000_000}]}
+            told = {"x-contextengine-session": "huge"}
+            url = f"{base}/v1/chat/completions"
+            assert (await client.post(url, json=body, headers=told)).status_code == 200
+            await other.say("Alpha")
+            way.turn(Way.OPEN)
+            await stage.settled("talk", name(other.read()))
+            assert (await client.get(f"{base}/healthz")).json()["service"] == "there"
+        await other.close()
+
+
 async def _paid(paid: Sequence[object], count: int) -> bool:
     return len(paid) == count

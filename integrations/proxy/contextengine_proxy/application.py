@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from contextengine import AsyncClient
 
 from . import headers, wire
-from .dialects import dialect_of
+from .dialects import Dialect, dialect_of
 from .ledger import Ledger, Taken, folder_of
 from .relay import Relay, fail
 from .talks import BadSession, Prepared, Talks
@@ -56,6 +57,10 @@ class Settings:
     state: Path | None = None
     """The folder of what the service has not got yet. None: it is in memory alone."""
 
+
+_ANTHROPIC = re.compile(rb"(/anthropic)?/v1/messages(?![^/])")
+"""The paths of its Messages API, `/v1/messages/count_tokens` and batches as well; some clients put
+its name before them."""
 
 _parsed = lru_cache(maxsize=128)(httpx2.URL)
 """Addresses upstream, of which there are few."""
@@ -106,10 +111,8 @@ class Proxy:
         try:
             body = await self._body(request)
             prepared = Prepared(body)
-            if dialect is not None and not headers.value_of(raw, b"content-encoding"):
-                named = headers.value_of(raw, headers.SESSION).decode("latin-1")
-                who = headers.credentials(raw)
-                prepared = await self._talks.prepare(dialect, body, named, who)
+            if dialect is not None and headers.is_plain(raw):
+                prepared = await self._prepared(dialect, body, raw)
         except TooLong as error:
             await fail(send, dialect, 413, str(error))
             return
@@ -142,6 +145,19 @@ class Proxy:
         )
         await relay(scope, receive, send)
 
+    async def _prepared(self, dialect: Dialect, body: bytes, raw: headers.Headers) -> Prepared:
+        """What goes upstream for a request. Raises BadSession."""
+        named = headers.value_of(raw, headers.SESSION).decode("latin-1")
+        try:
+            return await self._talks.prepare(dialect, body, named, headers.credentials(raw))
+        except BadSession:
+            raise
+        except Exception:
+            # The client sends the same list with each request to come: it is not for us to end the
+            # conversation over what is odd in it.
+            log.exception("a request goes through as it is")
+            return Prepared(body)
+
     async def _later(self, work: Coroutine[Any, Any, None]) -> None:
         """Does what no client waits for."""
         task = asyncio.ensure_future(work)
@@ -162,7 +178,8 @@ class Proxy:
     def _url(self, scope: Scope) -> httpx2.URL:
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         names = {name.lower() for name, _ in scope["headers"]}
-        theirs = b"anthropic-version" in names or b"/messages" in path
+        # OpenAI has paths that end with /messages as well: its keys go to nobody else.
+        theirs = b"anthropic-version" in names or _ANTHROPIC.match(path) is not None
         base = self._settings.anthropic if theirs else self._settings.openai
         query = scope["query_string"].decode("latin-1")
         return _parsed(f"{base.rstrip('/')}{path.decode('latin-1')}{f'?{query}' if query else ''}")

@@ -21,6 +21,8 @@ log = logging.getLogger("contextengine_proxy")
 
 AGAIN_S = 1.0
 """Seconds until the service is asked again."""
+MOST_AGAIN_S = 60.0
+"""The same at most for a session that alone is refused: twice as long each time."""
 LAST_S = 5.0
 """Seconds that a proxy that stops takes to store what it owes."""
 FOUND_S = 1.2
@@ -33,6 +35,14 @@ FOR_GOOD = {
     grpc.StatusCode.OUT_OF_RANGE,
 }
 """What the service says of messages that it will never take."""
+AWAY = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.UNAUTHENTICATED,
+    grpc.StatusCode.PERMISSION_DENIED,
+}
+"""What is said where the service is not there for this proxy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +85,7 @@ class Debts:
         self._pay, self._book = pay, book
         self._of: OrderedDict[str, Debt] = OrderedDict()
         self._size = 0
+        self._rests = Rests()
         self._paying: asyncio.Task[None] | None = None
 
     def inherit(self) -> None:
@@ -106,6 +117,7 @@ class Debts:
     def _forget(self, session: str) -> bool:
         """Whether there was one."""
         debt = self._of.pop(session, None)
+        self._rests.end(session)
         self._size -= debt.size if debt is not None else 0
         return debt is not None
 
@@ -127,6 +139,7 @@ class Debts:
         if self._paying is not None:
             self._paying.cancel()
             await asyncio.gather(self._paying, return_exceptions=True)
+        self._rests.end()
         try:
             async with asyncio.timeout(LAST_S):
                 await self._pay_all()
@@ -151,17 +164,63 @@ class Debts:
             await self._pay_all()
 
     async def _pay_all(self) -> None:
-        """Pays until the service is away again."""
+        """Pays until the service is away again. What is refused of one session holds up no
+        other."""
         for session, debt in list(self._of.items()):
+            if self._rests.is_resting(session, debt):
+                continue
             try:
                 await self._pay(session, debt)
             except (ContextEngineError, TimeoutError) as error:
-                if not _for_good(error):
+                if _is_unreachable(error):
                     return
+                if not _for_good(error):
+                    self._rests.begin(session, debt)
+                    continue
                 log.warning("session %s: it is not stored: %s", session, error)
             if self.stands(session, debt):
                 self.settle(session)
 
 
+class Rests:
+    """When debts that were not taken are tried again."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[Debt, float, float]] = {}
+        """By session: its debt, the seconds that it rests, and the moment at which that ends."""
+
+    def is_resting(self, session: str, debt: Debt) -> bool:
+        """Whether it is too early for this one. A newer one of the session is tried at once."""
+        rest = self._of.get(session)
+        return rest is not None and rest[0] is debt and time.monotonic() < rest[2]
+
+    def begin(self, session: str, debt: Debt) -> None:
+        """It was not taken."""
+        rest = self._of.get(session)
+        seconds = 2 * rest[1] if rest is not None and rest[0] is debt else AGAIN_S
+        seconds = min(seconds, MOST_AGAIN_S)
+        self._of[session] = debt, seconds, time.monotonic() + seconds
+
+    def end(self, session: str | None = None) -> None:
+        """The session owes nothing any more; None: all are tried again now."""
+        if session is None:
+            self._of.clear()
+        else:
+            self._of.pop(session, None)
+
+
+def is_away(error: Exception) -> bool:
+    """Whether it says that the service is not there, and not what is wrong with one session."""
+    return isinstance(error, TimeoutError) or getattr(error, "code", None) in AWAY
+
+
+def _is_unreachable(error: Exception) -> bool:
+    return getattr(error, "code", None) == grpc.StatusCode.UNAVAILABLE
+
+
 def _for_good(error: Exception) -> bool:
-    return isinstance(error, TooLarge) or getattr(error, "code", None) in FOR_GOOD
+    if isinstance(error, TooLarge) or getattr(error, "code", None) in FOR_GOOD:
+        return True
+    # gRPC itself sends no more at once (`Sent message larger than max`), whoever asks.
+    exhausted = getattr(error, "code", None) == grpc.StatusCode.RESOURCE_EXHAUSTED
+    return exhausted and "larger than max" in str(error)

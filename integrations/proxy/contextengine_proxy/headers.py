@@ -42,6 +42,11 @@ def value_of(given: Headers, name: bytes) -> bytes:
     return b", ".join(value for one, value in given if one.lower() == name)
 
 
+def is_plain(given: Headers) -> bool:
+    """Whether the body is as it is read, and not compressed."""
+    return value_of(given, b"content-encoding").strip().lower() in (b"", b"identity")
+
+
 def credentials(given: Headers) -> tuple[str, ...]:
     """Who asks, as far as the provider is told."""
     return tuple(value_of(given, name).decode("latin-1") for name in _CREDENTIALS)

@@ -25,7 +25,7 @@ from contextengine.times import timed
 from contextengine.types import Budget, LiveList, Message, WindowBudget
 
 from .conversation import opening, session_of
-from .debts import Book, Debt, Debts
+from .debts import Book, Debt, Debts, is_away
 from .dialects.dialect import Dialect, Reply
 from .document import Unreadable
 from .reading import Reader, Request
@@ -297,7 +297,7 @@ class Talks:
             parts.system_prompt_tokens = counted
         for reserve in request.dialect.reserves:
             wanted = request.document.value.get(reserve)
-            if isinstance(wanted, int) and wanted > 0 and window is not None:
+            if type(wanted) is int and wanted > 0 and window is not None:
                 parts.output_reserve = min(wanted, window // 2)
                 break
         return Budget(window=parts)
@@ -312,6 +312,9 @@ class Talks:
         return talk
 
     def _missed(self, error: Exception) -> None:
+        if not is_away(error):
+            log.warning("a request goes through as it is: %s", error)
+            return
         if not self.away:
             log.warning("requests go through as they are: %s", error or type(error).__name__)
         self.away = str(error) or type(error).__name__

@@ -1,0 +1,105 @@
+"""Requests that the proxy passes on as they are: to whom, and whatever is odd in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tests.hosts.providers import Answer, Json
+from tests.hosts.stage import proxied, staged
+from tests.hosts.upstream import serving
+from tests.integration.harness import house
+
+
+def _deep_call(depth: int) -> Json:
+    """A reply with a call whose arguments are a list in so many lists."""
+    given = {"name": "f", "arguments": "[" * depth + "]" * depth}
+    call = {"id": "c", "type": "function", "function": given}
+    return {"role": "assistant", "tool_calls": [call]}
+
+
+async def test_other_paths_go_through(tmp_path: Path) -> None:
+    def answer(number: int, given: Json) -> Answer:
+        return Answer("Yes.")
+
+    async with staged(tmp_path, answer) as stage, httpx2.AsyncClient() as client:
+        models = await client.get(f"{stage.base}/v1/models")
+        assert models.content == stage.upstream.seen[0].sent
+        body = {"model": "m", "input": "Hi", "previous_response_id": "resp_1"}
+        assert (await client.post(f"{stage.base}/v1/responses", json=body)).status_code == 200
+        assert stage.upstream.seen[1].json == body
+        assert await stage.sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "whose"),
+    [
+        ("/v1/threads/t1/messages", "openai"),
+        ("/v1/chat/completions/abc/messages", "openai"),
+        ("/v1/messagesque", "openai"),
+        ("/v1/messages", "anthropic"),
+        ("/v1/messages/count_tokens", "anthropic"),
+        ("/v1/messages/batches", "anthropic"),
+        ("/anthropic/v1/messages", "anthropic"),
+    ],
+)
+async def test_a_key_goes_to_the_provider_that_it_is_of(
+    path: str, whose: str, tmp_path: Path
+) -> None:
+    got: list[str] = []
+
+    def provider(name: str) -> Starlette:
+        async def answer(request: Request) -> Response:
+            got.append(name)
+            return Response(b"{}", media_type="application/json")
+
+        return Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
+
+    async with (
+        house(tmp_path) as home,
+        serving(provider("openai")) as openai,
+        serving(provider("anthropic")) as anthropic,
+        proxied(home, openai, anthropic=anthropic) as (_, base),
+        httpx2.AsyncClient() as client,
+    ):
+        await client.post(f"{base}{path}", json={}, headers={"authorization": "Bearer key"})
+    assert got == [whose]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"max_tokens": True},
+        {"messages": [{"role": "user", "content": "Hi"}, _deep_call(50_000)]},
+    ],
+    ids=["a limit that is no number", "arguments in 50,000 lists"],
+)
+async def test_what_is_odd_in_a_request_goes_through(more: Json, tmp_path: Path) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], **more}
+    told = {"x-contextengine-session": "s"}
+    async with (
+        staged(tmp_path, lambda number, given: Answer("Yes.")) as stage,
+        httpx2.AsyncClient() as client,
+    ):
+        sent = json.dumps(body).encode()
+        url = f"{stage.base}/v1/chat/completions"
+        reply = await client.post(url, content=sent, headers=told)
+        assert reply.json()["choices"][0]["message"]["content"] == "Yes."
+
+
+async def test_a_body_that_says_it_is_not_compressed_is_read(tmp_path: Path) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    told = {"x-contextengine-session": "s", "content-encoding": "identity"}
+    async with (
+        staged(tmp_path, lambda number, given: Answer("Yes.")) as stage,
+        httpx2.AsyncClient() as client,
+    ):
+        await client.post(f"{stage.base}/v1/chat/completions", json=body, headers=told)
+        assert await stage.sessions() == ["s"]
