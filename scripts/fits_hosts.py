@@ -1,5 +1,6 @@
-"""Says whether the Python client can be installed beside the frameworks that agents are built with:
-none of their packages may be resolved to another version because of it.
+"""Says whether the Python client, and our package for a framework, can be installed beside the
+frameworks that agents are built with: none of their packages may be resolved to another version
+because of them.
 
 Asks the package index: run by `make test-host-dependencies`, and by no other test. Takes minutes.
 """
@@ -18,22 +19,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("clients/python", "generated/python")
 """What a user of the client installs, this repository's own packages."""
-HOSTS = (
-    "langchain",
-    "langgraph",
-    "openai-agents",
-    "pydantic-ai",
-    "google-adk",
-    "litellm",
-    "crewai",
-)
-"""Frameworks, each by itself: some of them cannot be installed beside each other."""
+HOSTS = {
+    "langchain": ["integrations/langchain"],
+    "langgraph": ["integrations/langchain"],
+    "openai-agents": ["integrations/openai-agents"],
+    "pydantic-ai": ["integrations/pydantic-ai"],
+    "google-adk": ["integrations/google-adk"],
+    "litellm": [],
+    "crewai": [],
+}
+"""Frameworks, each by itself, since some of them cannot be installed beside each other; and our
+packages for them."""
 
 
-def requirements() -> list[str]:
-    """What the client needs from others."""
+def requirements(packages: Iterable[str] = ()) -> list[str]:
+    """What the client and some packages of this repository need from others."""
     needed: set[str] = set()
-    for package in PACKAGES:
+    for package in (*PACKAGES, *packages):
         project = tomllib.loads((ROOT / package / "pyproject.toml").read_text(encoding="utf-8"))
         needed |= set(project["project"]["dependencies"])
     return sorted(one for one in needed if not one.startswith("contextengine"))
@@ -65,12 +67,12 @@ def moved(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 def main() -> int:
     """Exit status 1 means: some host cannot have the client beside it as it is."""
     parser = argparse.ArgumentParser(description="Resolve the client beside agent frameworks.")
-    parser.add_argument("hosts", nargs="*", default=HOSTS, help="packages; default: all known")
+    parser.add_argument("hosts", nargs="*", default=[*HOSTS], help="packages; default: all known")
     failed = False
     for host in parser.parse_args().hosts:
         before = resolved([host])
         try:
-            wrong = moved(before, resolved([host, *requirements()]))
+            wrong = moved(before, resolved([host, *requirements(HOSTS.get(host, ()))]))
         except subprocess.CalledProcessError as error:
             wrong = [error.stderr.strip().splitlines()[-1]]
         failed |= bool(wrong)

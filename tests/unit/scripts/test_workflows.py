@@ -44,7 +44,7 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MUL
 
 
 def test_there_is_one_for_each_purpose() -> None:
-    assert [path.stem for path in WORKFLOWS] == ["clients", "lint", "release", "test"]
+    assert [path.stem for path in WORKFLOWS] == ["clients", "hosts", "lint", "release", "test"]
 
 
 def test_every_target_that_ci_runs_runs_on_the_host() -> None:
