@@ -3,9 +3,10 @@ OpenAI chat JSON lines, Anthropic messages JSON."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,12 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
     `type`), sessions of OpenAI chat (`session_id` and `messages`), or messages of one OpenAI chat
     (`role`). Of a file with branches the one is read that ends with the last entry.
     A rollout that goes on in the middle of another file is read with that file, where it is there.
-    A session that the file does not name is named for the file. Raises TranscriptError, OSError.
+    A session that the file does not name is named for the file. The last line of a harness's file
+    that is not finished, since it is being written or its writer was stopped, is left out. Raises
+    TranscriptError, OSError.
     """
     file = Path(path)
-    number, raw = next(_lines(file), (1, b""))
+    number, raw, _ = next(_lines(file), (1, b"", True))
     if not raw:
         raise TranscriptError(file, number, "the file is empty")
     try:
@@ -95,21 +98,36 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
     )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold anything, with their numbers, without line ends."""
+def _lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
+    """The lines that hold anything, with their numbers, without line ends; and whether there was
+    one."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
-                yield number, line.rstrip(b"\r\n")
+                yield number, line.rstrip(b"\r\n"), line.endswith(b"\n")
 
 
-def _objects(path: Path) -> Iterator[_Line]:
-    for number, raw in _lines(path):
+def _objects(path: Path, *, growing: bool = False) -> Iterator[_Line]:
+    """growing: somebody may be writing the last line."""
+    for number, raw, ended in _lines(path):
         try:
             node, _ = load(raw)
         except FormatError as error:
+            if growing and not ended:
+                return
             raise TranscriptError(path, number, str(error)) from None
         yield _Line(path, number, raw, node)
+
+
+def _with_unfinished(found: Transcript, path: Path) -> Transcript:
+    """The session, which says so where the file's last line is not finished."""
+    [(_, raw, ended)] = deque(_lines(path), maxlen=1)
+    try:
+        if not ended:
+            load(raw)
+    except FormatError:
+        return replace(found, left_out={**found.left_out, "unfinished last line": 1})
+    return found
 
 
 def _openai_sessions(path: Path) -> Iterator[Transcript]:
@@ -134,7 +152,7 @@ def _harness(
     """The session of a harness's file, entry by entry."""
     entries = _entries(path)
     try:
-        yield read(entries, path.stem)
+        yield _with_unfinished(read(entries, path.stem), path)
     except FormatError as error:
         raise TranscriptError(path, error.line, str(error)) from None
 
@@ -143,7 +161,7 @@ def _rollout(path: Path) -> Iterator[Transcript]:
     """The thread whose last file this is."""
     try:
         segments = history(path, _entries)
-        yield codex_session(segments, path.stem)
+        yield _with_unfinished(codex_session(segments, path.stem), path)
     except FormatError as error:
         raise TranscriptError(path, error.line, str(error)) from None
 
@@ -151,7 +169,7 @@ def _rollout(path: Path) -> Iterator[Transcript]:
 def _entries(path: Path) -> list[Entry]:
     """The lines of a harness's file."""
     entries: list[Entry] = []
-    for line in _objects(path):
+    for line in _objects(path, growing=True):
         with line.named():
             line.node.required("type")
         entries.append(Entry(line.node, line.raw, len(entries), line.number))

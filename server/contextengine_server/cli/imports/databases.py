@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from contextengine_server.cli.output import CommandFailed
 
+if TYPE_CHECKING:
+    from contextengine.formats import Transcript, TranscriptError
+
+T = TypeVar("T")
+_NOT_AS_WRITTEN = (TypeError, ValueError, AttributeError, LookupError, RecursionError)
+"""What is raised where a column holds another kind of value than its program puts there."""
 MAGIC = b"SQLite format 3\x00"
 
 
@@ -25,6 +31,8 @@ def opened(file: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
             database.row_factory = sqlite3.Row
+            # What is no UTF-8 in one text hides no other.
+            database.text_factory = lambda raw: raw.decode("utf-8", "replace")
             yield database
     except sqlite3.Error as error:
         raise CommandFailed(f"{file} cannot be read as a database: {error}") from error
@@ -35,6 +43,25 @@ def tables(file: Path) -> set[str]:
     with opened(file) as database:
         found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         return {str(row["name"]) for row in found}
+
+
+def each(
+    file: Path, rows: Iterable[tuple[str, T]], read: Callable[[T], Transcript]
+) -> Iterator[Transcript | TranscriptError]:
+    """The sessions of rows that are given with their names. One that cannot be read comes as the
+    error that says so: it hides none behind it."""
+    from contextengine.formats import TranscriptError
+
+    for name, row in rows:
+        found: Transcript | TranscriptError
+        try:
+            found = read(row)
+        except TranscriptError as error:
+            found = TranscriptError(file, error.line, f"session {name}, {error.what}")
+        except _NOT_AS_WRITTEN as error:
+            what = f"session {name} is not as its program writes it: {error}"
+            found = TranscriptError(file, 1, what)
+        yield found
 
 
 def column(row: sqlite3.Row, name: str) -> Any:

@@ -13,7 +13,7 @@ from contextengine_server.cli.imports.databases import is_database, tables
 from contextengine_server.cli.output import CommandFailed
 
 if TYPE_CHECKING:
-    from contextengine.formats import Transcript
+    from contextengine.formats import Transcript, TranscriptError
 
 FORMATS = {
     "openai": "openai.chat",
@@ -25,7 +25,7 @@ FORMATS = {
 """Formats as commands name them, and as `Message.native` does."""
 
 
-DATABASES: dict[str, tuple[set[str], Callable[[Path], Iterator[Transcript]]]] = {
+DATABASES: dict[str, tuple[set[str], Callable[[Path], Iterator[Transcript | TranscriptError]]]] = {
     "lossless-claw": (lossless_claw.TABLES, lossless_claw.read_lossless_claw),
     "hermes": (hermes.TABLES, hermes.read_hermes),
     "openclaw": (openclaw.TABLES, openclaw.read_openclaw),
@@ -88,8 +88,17 @@ def _program(file: Path) -> str:
 
 
 def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
-    """The sessions of a file, one after the other. Raises CommandFailed, and TranscriptError that
-    names the line.
+    """The sessions of a file, one after the other, all of them. Raises CommandFailed, and
+    TranscriptError that names the line or the session."""
+    for found in read_each(file, format):
+        if isinstance(found, Exception):
+            raise found
+        yield found
+
+
+def read_each(file: Path, format: str = "auto") -> Iterator[Transcript | TranscriptError]:
+    """The sessions of a file, one after the other; of a database, the error of one that cannot be
+    read. Raises CommandFailed, and TranscriptError that names the line.
 
     With another `format` than `auto`, a file that is not of it is refused.
     """
@@ -116,7 +125,7 @@ def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
         yield transcript
 
 
-def _stored(file: Path, format: str) -> Iterator[Transcript]:
+def _stored(file: Path, format: str) -> Iterator[Transcript | TranscriptError]:
     """The sessions of another program's database."""
     program = _program(file)
     if not program:

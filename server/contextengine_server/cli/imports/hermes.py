@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contextengine_server.cli.imports.databases import column, opened
+from contextengine_server.cli.imports.databases import column, each, opened
 
 if TYPE_CHECKING:
-    from contextengine.formats import HostSummary, Transcript
+    from contextengine.formats import HostSummary, Transcript, TranscriptError
     from contextengine.types import Message
 
 TABLES = {"sessions", "messages", "state_meta"}
@@ -35,20 +35,28 @@ _EXTRA = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasonin
 Row = dict[str, Any]
 
 
-def read_hermes(file: Path) -> Iterator[Transcript]:
+def read_hermes(file: Path) -> Iterator[Transcript | TranscriptError]:
     """The sessions of the file, the oldest first; those that a compaction parted are one, under the
-    newest id, with the ids that it had before. Raises TranscriptError, CommandFailed."""
+    newest id, with the ids that it had before; the error of one that cannot be read. Raises
+    CommandFailed."""
     with opened(file) as database:
         sessions = {
             str(row["id"]): row
             for row in database.execute("SELECT * FROM sessions ORDER BY started_at")
         }
-        for name, row in sessions.items():
-            if _compressed(row) and any(_parent(one) == name for one in sessions.values()):
-                continue
+        gone_on = {_parent(one) for one in sessions.values()}
+
+        def read(name: str) -> Transcript:
             line = _line(name, sessions)
             rows = [one for session in line for one in _rows(database, session)]
-            yield _transcript(file, line, row, rows)
+            return _transcript(file, line, sessions[name], rows)
+
+        newest = (
+            (name, name)
+            for name, row in sessions.items()
+            if not (_compressed(row) and name in gone_on)
+        )
+        yield from each(file, newest, read)
 
 
 def _parent(row: sqlite3.Row) -> str:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contextengine_server.cli.imports.databases import column, opened
+from contextengine_server.cli.imports.databases import column, each, opened
 
 if TYPE_CHECKING:
-    from contextengine.formats import HostSummary, Transcript
+    from contextengine.formats import HostSummary, Transcript, TranscriptError
     from contextengine.types import Message
 
 TABLES = {"conversations", "messages", "message_parts", "summaries"}
@@ -28,17 +28,24 @@ _ROLES = {"tool": "toolResult", "user": "user", "assistant": "assistant", "syste
 Json = dict[str, Any]
 
 
-def read_lossless_claw(file: Path) -> Iterator[Transcript]:
+def read_lossless_claw(file: Path) -> Iterator[Transcript | TranscriptError]:
     """The conversations of the file, the oldest first, so that the newest of a session key is its
-    current one. Raises TranscriptError, CommandFailed."""
+    current one; the error of one that cannot be read. Raises CommandFailed."""
     with opened(file) as database:
-        taken: set[str] = set()
-        for row in database.execute("SELECT * FROM conversations ORDER BY conversation_id"):
-            number = row["conversation_id"]
-            name = str(row["session_id"] or f"lcm-{number}")
-            name = f"{name}#{number}" if name in taken else name
-            taken.add(name)
-            yield _conversation(file, database, row, name)
+        found = database.execute("SELECT * FROM conversations ORDER BY conversation_id")
+        named = ((name, (row, name)) for name, row in _named(found))
+        yield from each(file, named, lambda one: _conversation(file, database, *one))
+
+
+def _named(rows: Iterable[sqlite3.Row]) -> Iterator[tuple[str, sqlite3.Row]]:
+    """Conversations with names of which none comes twice."""
+    taken: set[str] = set()
+    for row in rows:
+        number = row["conversation_id"]
+        name = str(row["session_id"] or f"lcm-{number}")
+        name = f"{name}#{number}" if name in taken else name
+        taken.add(name)
+        yield name, row
 
 
 def _conversation(
@@ -99,7 +106,7 @@ def _summaries(
         if not own or len(own) != last - first + 1:
             left += 1
             continue
-        found.append(HostSummary(name, last + 1, row["content"], first))
+        found.append(HostSummary(name, last + 1, str(row["content"] or ""), first))
     return found, left
 
 

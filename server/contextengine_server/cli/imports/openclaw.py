@@ -14,25 +14,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contextengine_server.cli.imports.databases import column, opened
+from contextengine_server.cli.imports.databases import column, each, opened
 
 if TYPE_CHECKING:
-    from contextengine.formats import Transcript
+    from contextengine.formats import Transcript, TranscriptError
     from contextengine.formats.session_files import Entry
 
 TABLES = {"session_windows", "transcript_events"}
 _ARCHIVED = "session_transcript_cold_archives"
 
 
-def read_openclaw(file: Path) -> Iterator[Transcript]:
-    """The sessions of the file, the oldest first, those without a word left out. Raises
-    TranscriptError, CommandFailed."""
+def read_openclaw(file: Path) -> Iterator[Transcript | TranscriptError]:
+    """The sessions of the file, the oldest first, those without a word left out; the error of one
+    that cannot be read. Raises CommandFailed."""
     with opened(file) as database:
         archived = _archived(database)
         windows = "SELECT * FROM session_windows ORDER BY created_at, session_id"
-        for window in database.execute(windows):
-            found = _transcript(file, database, window, archived.get(window["session_id"], 0))
-            if found.messages or found.left_out:
+        named = ((str(row["session_id"]), row) for row in database.execute(windows))
+
+        def read(window: sqlite3.Row) -> Transcript:
+            return _transcript(file, database, window, archived.get(window["session_id"], 0))
+
+        for found in each(file, named, read):
+            if isinstance(found, Exception) or found.messages or found.left_out:
                 yield found
 
 
@@ -60,8 +64,7 @@ def _transcript(
             entries.append(_entry(row, len(entries)))
         found = pi_session(entries, name)
     except FormatError as error:
-        what = f"session {name}, entry {error.line}: {error}"
-        raise TranscriptError(file, 1, what) from None
+        raise TranscriptError(file, 1, f"entry {error.line}: {error}") from None
     left_out = dict(found.left_out)
     if archived:
         left_out["entries in OpenClaw's archive"] = archived
