@@ -87,8 +87,12 @@ run: $(RUN_READY) ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine
 	mkdir -p var
 	$(RUN_BIN)/contextengine serve --address 127.0.0.1:50051
 
+# Hosts in front of servers of their own, and examples in environments of their own: `make test-frameworks`
+# plays them with all hosts there are.
+SLOW_HOSTS := tests/hosts/test_table.py tests/hosts/test_offline_examples.py
+
 test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test, on as many cores as there are
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(addprefix --ignore=,$(SLOW_HOSTS))
 
 native: setup ## Build the native transport into .venv (needs Rust)
 	cd native && CARGO_TARGET_DIR=$(abspath build/native) VIRTUAL_ENV=$(abspath $(VENV)) $(abspath $(BIN))/maturin develop --release --quiet
@@ -202,7 +206,7 @@ test-hosts: setup $(FRAMEWORKS_READY) $(HERMES) $(HOSTS_OF_NPM) ## Install every
 	$(BIN)/python -m tests.hosts.latency
 
 test-frameworks: $(FRAMEWORKS_READY) $(if $(shell command -v npm),ai-sdk) ## Hold every framework, installed into tests/hosts, to one table of scenarios
-	$(FRAMEWORKS)/bin/python -m pytest -q -n auto tests/hosts/test_table.py tests/hosts/test_google_adk.py tests/hosts/test_langchain.py tests/hosts/test_framework_parts.py tests/hosts/test_offline_examples.py -k 'not codex and not claude-code'
+	$(FRAMEWORKS)/bin/python -m pytest -q -n auto $(SLOW_HOSTS) tests/hosts/test_google_adk.py tests/hosts/test_langchain.py tests/hosts/test_framework_parts.py -k 'not (test_table and (codex or claude-code))'
 
 test-helm: setup $(HELM) $(KUBERNETES) ## Lint and render the Helm chart, and start a server with what is rendered (needs Go)
 	CONTEXTENGINE_HELM=yes $(BIN)/python -m pytest -q tests/deploy/test_chart.py
