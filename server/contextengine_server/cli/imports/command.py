@@ -23,7 +23,7 @@ MOST_NAMED = 20
 thousands."""
 
 
-class Failure(msgspec.Struct, frozen=True):
+class NotImported(msgspec.Struct, frozen=True):
     """What was not imported, and why."""
 
     file: Path
@@ -43,7 +43,7 @@ async def import_files(
     if not files:
         raise CommandFailed(f"no session files in {', '.join(map(str, paths))}")
     done: list[ImportedTranscript] = []
-    failures: list[Failure] = []
+    failures: list[NotImported] = []
     away: ContextEngineError | None = None
     async with connected(where, Missing.CREATE) as client:
         with progress(f"importing {_count(len(files), 'file')}") as advance:
@@ -53,7 +53,7 @@ async def import_files(
                     read = _read(file, session, format)
                     failures += await _store_each(client, file, agent, read, advance, stored)
                 except CommandFailed as error:
-                    failures.append(Failure(file, error.text, error))
+                    failures.append(NotImported(file, error.text, error))
                 except ContextEngineError as error:
                     away = error
                 done += stored
@@ -94,18 +94,18 @@ async def _store_each(
     transcripts: Iterator[Transcript | TranscriptError],
     advance: Advance,
     done: list[ImportedTranscript],
-) -> list[Failure]:
+) -> list[NotImported]:
     """Stores the sessions of one file, which `done` is told of. What was not stored of them. Raises
     CommandFailed where no more of the file can be read, ContextEngineError where the service is
     away."""
     from contextengine import ContextEngineError
     from contextengine.formats import TranscriptError
 
-    failures: list[Failure] = []
+    failures: list[NotImported] = []
     try:
         for transcript in transcripts:
             if isinstance(transcript, TranscriptError):
-                failures.append(Failure(file, str(transcript), CommandFailed(str(transcript))))
+                failures.append(NotImported(file, str(transcript), CommandFailed(str(transcript))))
                 continue
             try:
                 done.append(await store(client, agent, transcript, advance))
@@ -113,7 +113,7 @@ async def _store_each(
                 if _is_away(error):
                     raise
                 text = f"{file}: session {transcript.session_id!r}: {error}"
-                failures.append(Failure(file, text, error))
+                failures.append(NotImported(file, text, error))
     except TranscriptError as error:
         raise CommandFailed(f"{error}. {_so_far(done)}") from error
     except OSError as error:
@@ -136,7 +136,7 @@ def _is_away(error: ContextEngineError) -> bool:
 
 def _print_json(
     done: Sequence[ImportedTranscript],
-    failures: Sequence[Failure],
+    failures: Sequence[NotImported],
     passed_over: Sequence[PassedOver],
     agent: str,
 ) -> None:
