@@ -48,6 +48,7 @@ async def test_other_paths_go_through(tmp_path: Path) -> None:
         ("/v1/messages/count_tokens", "anthropic"),
         ("/v1/messages/batches", "anthropic"),
         ("/anthropic/v1/messages", "anthropic"),
+        ("/teams/blue/v1/messages", "anthropic"),
     ],
 )
 async def test_a_key_goes_to_the_provider_that_it_is_of(

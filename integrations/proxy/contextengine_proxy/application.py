@@ -58,9 +58,9 @@ class Settings:
     """The folder of what the service has not got yet. None: it is in memory alone."""
 
 
-_ANTHROPIC = re.compile(rb"(/anthropic)?/v1/messages(?![^/])")
-"""The paths of its Messages API, `/v1/messages/count_tokens` and batches as well; some clients put
-its name before them."""
+_ANTHROPIC = re.compile(rb"/v1/messages(?![^/])")
+"""The paths of its Messages API, whatever stands before them; `/v1/messages/count_tokens` and
+batches as well."""
 
 _parsed = lru_cache(maxsize=128)(httpx2.URL)
 """Addresses upstream, of which there are few."""
@@ -179,7 +179,7 @@ class Proxy:
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         names = {name.lower() for name, _ in scope["headers"]}
         # OpenAI has paths that end with /messages as well: its keys go to nobody else.
-        theirs = b"anthropic-version" in names or _ANTHROPIC.match(path) is not None
+        theirs = b"anthropic-version" in names or _ANTHROPIC.search(path) is not None
         base = self._settings.anthropic if theirs else self._settings.openai
         query = scope["query_string"].decode("latin-1")
         return _parsed(f"{base.rstrip('/')}{path.decode('latin-1')}{f'?{query}' if query else ''}")

@@ -139,7 +139,7 @@ class Debts:
         if self._paying is not None:
             self._paying.cancel()
             await asyncio.gather(self._paying, return_exceptions=True)
-        self._rests.end()
+        self._rests.end_all()
         try:
             async with asyncio.timeout(LAST_S):
                 await self._pay_all()
@@ -167,7 +167,7 @@ class Debts:
         """Pays until the service is away again. What is refused of one session holds up no
         other."""
         for session, debt in list(self._of.items()):
-            if self._rests.is_resting(session, debt):
+            if self._rests.is_resting(session):
                 continue
             try:
                 await self._pay(session, debt)
@@ -175,7 +175,8 @@ class Debts:
                 if _is_unreachable(error):
                     return
                 if not _for_good(error):
-                    self._rests.begin(session, debt)
+                    if self.stands(session, debt):  # a newer one is tried at once
+                        self._rests.begin(session)
                     continue
                 log.warning("session %s: it is not stored: %s", session, error)
             if self.stands(session, debt):
@@ -183,30 +184,29 @@ class Debts:
 
 
 class Rests:
-    """When debts that were not taken are tried again."""
+    """When sessions whose debts were not taken are tried again."""
 
     def __init__(self) -> None:
-        self._of: dict[str, tuple[Debt, float, float]] = {}
-        """By session: its debt, the seconds that it rests, and the moment at which that ends."""
+        self._of: dict[str, tuple[float, float]] = {}
+        """By session: the seconds that it rests, and the moment at which that ends."""
 
-    def is_resting(self, session: str, debt: Debt) -> bool:
-        """Whether it is too early for this one. A newer one of the session is tried at once."""
-        rest = self._of.get(session)
-        return rest is not None and rest[0] is debt and time.monotonic() < rest[2]
+    def is_resting(self, session: str) -> bool:
+        """Whether it is too early for this one."""
+        return session in self._of and time.monotonic() < self._of[session][1]
 
-    def begin(self, session: str, debt: Debt) -> None:
-        """It was not taken."""
-        rest = self._of.get(session)
-        seconds = 2 * rest[1] if rest is not None and rest[0] is debt else AGAIN_S
-        seconds = min(seconds, MOST_AGAIN_S)
-        self._of[session] = debt, seconds, time.monotonic() + seconds
+    def begin(self, session: str) -> None:
+        """Its debt was not taken."""
+        before, _ = self._of.get(session, (AGAIN_S / 2, 0.0))
+        seconds = min(2 * before, MOST_AGAIN_S)
+        self._of[session] = seconds, time.monotonic() + seconds
 
-    def end(self, session: str | None = None) -> None:
-        """The session owes nothing any more; None: all are tried again now."""
-        if session is None:
-            self._of.clear()
-        else:
-            self._of.pop(session, None)
+    def end(self, session: str) -> None:
+        """That debt is no longer owed."""
+        self._of.pop(session, None)
+
+    def end_all(self) -> None:
+        """Each is tried again now."""
+        self._of.clear()
 
 
 def is_away(error: Exception) -> bool:

@@ -94,7 +94,7 @@ class Masking:
         return masks
 
     def steps(self, first: int, last: int) -> Iterator[int]:
-        """Those from `first` to `last` that may have some."""
+        """The steps from `first` to `last` that may have some; one may come more than once."""
         if first < self._before:
             stale = (message.step for _, message in self._stale(first))
             yield from (step for step in stale if first <= step <= last)
