@@ -251,6 +251,11 @@ class HostCapabilityMissing(ContextEngineError):
 
 _BORNE_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 _BROKEN_CODES = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}
+_AWAY_CODES = _BORNE_CODES | {
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.UNAUTHENTICATED,
+    grpc.StatusCode.PERMISSION_DENIED,
+}
 
 
 def is_borne(error: ContextEngineError) -> bool:
@@ -259,6 +264,12 @@ def is_borne(error: ContextEngineError) -> bool:
     if error.code in _BORNE_CODES or isinstance(error, Overloaded | LostRace):
         return True
     return error.code in _BROKEN_CODES and not error.reason
+
+
+def is_away(error: ContextEngineError) -> bool:
+    """Whether the service is not there for this client, be it that it refuses the token: a call
+    about another session would hear the same."""
+    return error.code in _AWAY_CODES
 
 
 def _descendants(kind: type[ContextEngineError]) -> list[type[ContextEngineError]]:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import grpc
 
-from contextengine import ContextEngineError
+from contextengine import ContextEngineError, errors
 from contextengine.errors import TooLarge
 from contextengine.types import Message
 
@@ -35,14 +35,6 @@ FOR_GOOD = {
     grpc.StatusCode.OUT_OF_RANGE,
 }
 """What the service says of messages that it will never take."""
-AWAY = {
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.CANCELLED,
-    grpc.StatusCode.UNAUTHENTICATED,
-    grpc.StatusCode.PERMISSION_DENIED,
-}
-"""What is said where the service is not there for this proxy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,7 +203,9 @@ class Rests:
 
 def is_away(error: Exception) -> bool:
     """Whether it says that the service is not there, and not what is wrong with one session."""
-    return isinstance(error, TimeoutError) or getattr(error, "code", None) in AWAY
+    return isinstance(error, TimeoutError) or (
+        isinstance(error, ContextEngineError) and errors.is_away(error)
+    )
 
 
 def _is_unreachable(error: Exception) -> bool:

@@ -125,3 +125,18 @@ def test_garbled_details_do_not_hide_the_error(server: Server, run: Callable[...
     server.answers[GET_STATUS.path] = answer
     with pytest.raises(errors.ContextEngineError, match="INTERNAL: the error"):
         run(lambda client: client.get_status(REF))
+
+
+def test_who_refuses_a_token_or_does_not_answer_is_away_for_every_session() -> None:
+    away = {
+        code
+        for code in grpc.StatusCode
+        if errors.is_away(errors.ContextEngineError("x", code=code))
+    }
+    assert away == {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+    }

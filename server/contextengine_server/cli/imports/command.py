@@ -98,7 +98,7 @@ async def _store_each(
     """Stores the sessions of one file, which `done` is told of. What was not stored of them. Raises
     CommandFailed where no more of the file can be read, ContextEngineError where the service is
     away."""
-    from contextengine import ContextEngineError
+    from contextengine.errors import ContextEngineError, is_away
     from contextengine.formats import TranscriptError
 
     failures: list[NotImported] = []
@@ -110,7 +110,7 @@ async def _store_each(
             try:
                 done.append(await store(client, agent, transcript, advance))
             except ContextEngineError as error:
-                if _is_away(error):
+                if is_away(error):
                     raise
                 text = f"{file}: session {transcript.session_id!r}: {error}"
                 failures.append(NotImported(file, text, error))
@@ -119,19 +119,6 @@ async def _store_each(
     except OSError as error:
         raise CommandFailed(f"{file} cannot be read: {error.strerror}. {_so_far(done)}") from error
     return failures
-
-
-def _is_away(error: ContextEngineError) -> bool:
-    """Whether the next session would hear the same."""
-    from grpc import StatusCode
-
-    return error.code in (
-        StatusCode.UNAVAILABLE,
-        StatusCode.DEADLINE_EXCEEDED,
-        StatusCode.CANCELLED,
-        StatusCode.UNAUTHENTICATED,
-        StatusCode.PERMISSION_DENIED,
-    )
 
 
 def _print_json(
