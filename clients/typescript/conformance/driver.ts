@@ -54,6 +54,10 @@ class Driver {
         return this.connect(asked["target"], asked["settings"]);
       case "call":
         return this.call(asked["rpc"], asked["request"]);
+      case "together": {
+        const one = () => this.call(asked["rpc"], asked["request"]).catch(told);
+        return { answers: await Promise.all(Array.from({ length: asked["count"] }, one)) };
+      }
       case "traced": {
         const [, traceId = "", spanId = "", flags = ""] = asked["traceparent"].split("-");
         const traceState = createTraceState(asked["tracestate"]);

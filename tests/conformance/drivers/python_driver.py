@@ -115,6 +115,16 @@ class Driver:
             "response": written(await done(self.client.send(call, read(call.request, request))))
         }
 
+    async def do_together(self, rpc: str, request: str, count: int) -> Json:
+        async def one() -> Json:
+            if self.kind is AsyncClient:
+                return await self.answer({"op": "call", "rpc": rpc, "request": request})
+            return await asyncio.to_thread(
+                asyncio.run, self.answer({"op": "call", "rpc": rpc, "request": request})
+            )
+
+        return {"answers": await asyncio.gather(*(one() for _ in range(count)))}
+
     async def do_traced(self, traceparent: str, tracestate: str, rpc: str, request: str) -> Json:
         _, trace_id, span_id, flags = traceparent.split("-")
         span = trace.SpanContext(

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	contextengine "github.com/contextengine/contextengine/clients/go"
@@ -126,6 +127,8 @@ func (d *driver) answer(ctx context.Context, a asked) (answer, error) {
 		return answer{}, d.connect(a)
 	case "call":
 		return d.call(ctx, a)
+	case "together":
+		return d.together(ctx, a)
 	case "traced":
 		span, err := spanOf(a.Traceparent, a.Tracestate)
 		if err != nil {
@@ -300,6 +303,24 @@ func (d *driver) call(ctx context.Context, a asked) (answer, error) {
 		return nil, err
 	}
 	return answer{"response": written(reply)}, nil
+}
+
+func (d *driver) together(ctx context.Context, a asked) (answer, error) {
+	answers := make([]answer, a.Count)
+	var calls sync.WaitGroup
+	for i := range answers {
+		calls.Add(1)
+		go func() {
+			defer calls.Done()
+			found, err := d.call(ctx, a)
+			if err != nil {
+				found = told(err)
+			}
+			answers[i] = found
+		}()
+	}
+	calls.Wait()
+	return answer{"answers": answers}, nil
 }
 
 // options are those of a call of a handle.

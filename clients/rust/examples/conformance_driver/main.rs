@@ -19,6 +19,7 @@ use opentelemetry::Context;
 use opentelemetry::trace::{FutureExt, SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use lending::Lending;
 use protocol::{Asked, Failure, decoded, encoded, read, responded, told, written};
@@ -50,10 +51,11 @@ impl Driver {
     async fn answer(&mut self, asked: Asked) -> Answer {
         match asked.op.as_str() {
             "connect" => self.connect(asked),
-            "call" => self.call(asked).await,
+            "call" => self.call(&asked).await,
+            "together" => self.together(&asked).await,
             "traced" => {
                 let span = span_of(&asked.traceparent, &asked.tracestate)?;
-                self.call(asked).with_context(Context::new().with_remote_span_context(span)).await
+                self.call(&asked).with_context(Context::new().with_remote_span_context(span)).await
             }
             "session" => self.session(asked).await,
             "assemble" => {
@@ -186,9 +188,19 @@ impl Driver {
         })
     }
 
-    async fn call(&self, asked: Asked) -> Answer {
+    async fn call(&self, asked: &Asked) -> Answer {
         let request = protocol::bytes(&asked.request)?;
         rpcs::call(self.client()?, &asked.rpc, &request).await
+    }
+
+    async fn together(&self, asked: &Asked) -> Answer {
+        let request = protocol::bytes(&asked.request)?;
+        let mut calls = JoinSet::new();
+        for _ in 0..asked.count {
+            let (client, rpc, request) = (self.client()?.clone(), asked.rpc.clone(), request.clone());
+            calls.spawn(async move { rpcs::call(&client, &rpc, &request).await.unwrap_or_else(told) });
+        }
+        Ok(json!({"answers": calls.join_all().await}))
     }
 
     async fn session(&mut self, asked: Asked) -> Answer {

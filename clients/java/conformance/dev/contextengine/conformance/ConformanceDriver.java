@@ -72,8 +72,13 @@ import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** The driver of the Java client; see tests/conformance/protocol.md. */
@@ -126,6 +131,9 @@ public final class ConformanceDriver {
             }
             case "call" -> {
                 return call(asked);
+            }
+            case "together" -> {
+                return together(asked);
             }
             case "traced" -> {
                 try (Scope ignored = Span.wrap(spanOf(asked)).makeCurrent()) {
@@ -300,6 +308,26 @@ public final class ConformanceDriver {
             }
         }
         throw new IllegalArgumentException("no unary rpc " + asked.get("rpc"));
+    }
+
+    private JsonObject together(JsonObject asked) throws Exception {
+        ExecutorService threads = Executors.newCachedThreadPool();
+        try {
+            Callable<JsonObject> one = () -> {
+                try {
+                    return call(asked);
+                } catch (ContextEngineException error) {
+                    return object("error", told(error));
+                }
+            };
+            JsonArray answers = new JsonArray();
+            for (Future<JsonObject> answer : threads.invokeAll(Collections.nCopies(asked.get("count").getAsInt(), one))) {
+                answers.add(answer.get());
+            }
+            return object("answers", answers);
+        } finally {
+            threads.shutdown();
+        }
     }
 
     private static String local(String name) {
