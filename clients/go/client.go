@@ -81,7 +81,8 @@ func WithKeepalive(every time.Duration) Option { return func(s *settings) { s.ke
 func WithRetryFor(patience time.Duration) Option { return func(s *settings) { s.retryFor = patience } }
 
 // WithBreaker waits for a service that is dead or hung once: each further call waits 50 ms at most for it and fails as that one
-// did, until the service answers a question that goes on beside them (grpc.health.v1).
+// did, until the service answers a question that goes on beside them (grpc.health.v1). Where calls hang all the same, it is
+// asked the later each time, after a minute at most.
 func WithBreaker() Option { return func(s *settings) { s.breaker = true } }
 
 // WithoutFallback makes session handles fail while the service is away.

@@ -29,26 +29,41 @@ func (c *Client) unary(
 	}
 	ctx, cancel := c.deadline(ctx, nameOf(method))
 	defer cancel()
-	if c.settings.breaker {
-		if err := c.breaker.away(ctx, c.serves); err != nil {
-			return err
-		}
-	}
 	ready := withIDs(request)
+	send := func() error {
+		return c.attempt(ctx, method, func() error {
+			return c.refine(invoke(c.outgoing(ctx, sessionOf(ready)), method, ready, reply, conn, options...), ready)
+		})
+	}
+	if !c.settings.breaker {
+		return send()
+	}
+	trial, err := c.breaker.admit(ctx, c.serves)
+	if err != nil {
+		return err
+	}
+	if err = send(); err != nil {
+		c.breaker.failed(err, trial)
+		return err
+	}
+	c.breaker.answered()
+	return nil
+}
+
+// attempt sends a unary request as often as it may help.
+func (c *Client) attempt(ctx context.Context, method string, send func() error) error {
 	made := attempts{sent: time.Now(), absence: &c.absence}
 	if !sentOnce[nameOf(method)] {
 		made.retryFor = c.settings.retryFor
 	}
 	for {
-		err := c.refine(invoke(c.outgoing(ctx, sessionOf(ready)), method, ready, reply, conn, options...), ready)
+		err := send()
 		if err == nil {
 			c.absence.end()
-			c.breaker.answered()
 			return nil
 		}
 		pause, again := made.pause(ctx, err)
 		if !again {
-			c.breaker.failed(err)
 			return err
 		}
 		select {

@@ -5,16 +5,19 @@ for again, and every call of a session is on its handle."""
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import grpc
 import pytest
 
 from contextengine import types as t
+from contextengine.breaker import SERVING
 from contextengine.calls import AFTER_TURN, ASSEMBLE, GET_STATUS
-from tests.clients.drivers import Driver, Json, Refused
+from tests.clients.drivers import Driver, Json, Refused, written
 from tests.clients.test_rules import AWAY, said, showing
 from tests.soak.killing import free_port
 from tests.unit.client.conftest import Server
@@ -23,6 +26,8 @@ from tests.unit.client.test_errors import failing, info
 QUESTION_S = 0.05
 """What a call waits for a service that is known to be away."""
 PATIENCE_S = 60
+PAUSE_S = 5.0
+"""The first pause of a breaker whose trial has failed."""
 
 
 @contextmanager
@@ -172,6 +177,105 @@ def test_it_is_found_again_by_a_question(alone: Driver, session: Json) -> None:
         assert alone.pending(session) == 0
     finally:
         server.stop()
+
+
+class Pretender:
+    """A service that says that it serves, while its calls hang for as long as it `hangs`."""
+
+    def __init__(self, server: Server, driver: Driver) -> None:
+        server.health = SERVING
+        server.answers[GET_STATUS.path] = self._answer
+        self.hangs = False
+        self.arrivals: list[float] = []
+        """When each call came since it hangs, by the monotonic clock."""
+        driver.connect(server.address, breaker=True, timeouts={GET_STATUS.name: 1.0})
+        ends = time.monotonic() + PATIENCE_S
+        while not answered(driver):  # the first call of a program takes long
+            assert time.monotonic() < ends
+        self.hangs = True
+
+    def _answer(self, request: t.GetStatusRequest, context: grpc.ServicerContext) -> object:
+        if self.hangs:
+            self.arrivals.append(time.monotonic())
+            ended = threading.Event()
+            if context.add_callback(ended.set):
+                ended.wait()
+        return t.GetStatusResponse()
+
+
+def answered(driver: Driver) -> bool:
+    """Whether a call is answered; one that is not costs its deadline, or next to nothing."""
+    try:
+        driver.call(GET_STATUS.name, t.GetStatusRequest(), t.GetStatusResponse)
+    except Refused:
+        return False
+    return True
+
+
+def test_a_hang_behind_a_service_that_says_it_serves_costs_its_deadline_at_few_calls(
+    alone: Driver, scripted: Server
+) -> None:
+    pretender = Pretender(scripted, alone)
+    began = time.monotonic()
+    assert not any(answered(alone) for _ in range(40))
+    # The call that finds out, the trial behind the question, and those behind later ones.
+    assert len(pretender.arrivals) <= 2 + (time.monotonic() - began) / PAUSE_S
+    pretender.hangs = False
+    ends = time.monotonic() + PATIENCE_S
+    while not answered(alone):
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+    assert all(answered(alone) for _ in range(5)), "the trial has closed it"
+
+
+def test_pauses_behind_trials_that_fail_are_twice_as_long_each_time(
+    everyone: dict[str, Driver],
+) -> None:
+    def arrivals(driver: Driver) -> list[float]:
+        server = Server()
+        try:
+            pretender = Pretender(server, driver)
+            ends = time.monotonic() + PATIENCE_S
+            while len(pretender.arrivals) < 4 and time.monotonic() < ends:
+                assert not answered(driver)
+                time.sleep(0.1)
+            return pretender.arrivals
+        finally:
+            server.stop()
+
+    with ThreadPoolExecutor(len(everyone)) as threads:  # together they take no longer than one
+        for came in threads.map(arrivals, everyone.values()):
+            _, first, second, third = came
+            assert second - first > PAUSE_S
+            assert third - second > 2 * PAUSE_S
+
+
+def test_one_call_alone_is_the_trial_once_one_has_failed(alone: Driver, scripted: Server) -> None:
+    pretender = Pretender(scripted, alone)
+    ends = time.monotonic() + PATIENCE_S
+    while len(pretender.arrivals) < 2:
+        assert not answered(alone)
+        assert time.monotonic() < ends
+    while len(pretender.arrivals) == 2:  # until the pause is over
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+        asked = {"rpc": GET_STATUS.name, "request": written(t.GetStatusRequest()), "count": 6}
+        answers = alone.ask("together", **asked)["answers"]
+        assert [answer["error"]["code"] for answer in answers] == ["DEADLINE_EXCEEDED"] * 6
+    assert len(pretender.arrivals) == 3
+
+
+def test_all_calls_go_to_a_service_that_is_back(alone: Driver, scripted: Server) -> None:
+    pretender = Pretender(scripted, alone)
+    assert not answered(alone)
+    pretender.hangs = False
+    scripted.requests.clear()
+    asked = {"rpc": GET_STATUS.name, "request": written(t.GetStatusRequest()), "count": 6}
+    ends = time.monotonic() + PATIENCE_S
+    while not scripted.requests:  # until the question is answered in time
+        assert time.monotonic() < ends
+        alone.ask("together", **asked)
+    assert len(scripted.requests) > 1, "none waits for the first one's answer"
 
 
 def test_an_answer_that_refuses_does_not_open_it(

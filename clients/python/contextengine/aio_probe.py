@@ -23,14 +23,13 @@ class AsyncProbe:
         self._until = 0.0
         """How long calls wait for its answer, by the monotonic clock."""
 
-    async def finds_service(self) -> bool:
-        """Whether the service is back, as far as it says so within the time that calls wait for a
-        question: behind one that hangs they do not wait each anew."""
+    async def ask(self) -> None:
+        """Begins a question where none goes on, and waits for its answer until the question is
+        `PATIENCE` old: behind one that hangs calls do not wait each anew."""
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._question())
             self._until = time.monotonic() + PATIENCE
         await asyncio.wait({self._task}, timeout=max(0.0, self._until - time.monotonic()))
-        return not self._breaker.open
 
     async def _question(self) -> None:
         try:

@@ -106,10 +106,26 @@ class AsyncConnection(Connection):
         self, call: Call[Request, Response], request: Request, timeout: float | None = None
     ) -> Response:
         """One request that is ready, one reply."""
-        if self._breaker.open and self._guarded and not await self._probe.finds_service():
-            away = self._breaker.error()
-            if away is not None:  # an answer may have come meanwhile
-                raise away
+        if not self._guarded:
+            return await self._sent(call, request, timeout)
+        if self._breaker.asks:
+            await self._probe.ask()
+        trial = self._breaker.admit()
+        try:
+            reply = await self._sent(call, request, timeout)
+        except ContextEngineError as error:
+            self._breaker.failed(error, trial)
+            raise
+        except BaseException:
+            self._breaker.abandoned(trial)
+            raise
+        self._breaker.answered()
+        return reply
+
+    async def _sent(
+        self, call: Call[Request, Response], request: Request, timeout: float | None
+    ) -> Response:
+        """As often as it may help."""
         invoke = self._callable("unary_unary", call)
         attempts = self._attempts(call, timeout)
         while True:
@@ -121,11 +137,9 @@ class AsyncConnection(Connection):
                 error = from_rpc_error(raised)
                 pause = attempts.pause(error)
                 if pause is None:
-                    self._breaker.failed(error)
                     raise error from raised
             else:
                 self._absence.end()
-                self._breaker.answered()
                 return reply
             await asyncio.sleep(pause)
 

@@ -82,7 +82,8 @@ class Connection:
         spill_file: a file that outlives this process with what waits. One client at a time.
         breaker: True: once a call has found the service dead or hung, each further one waits 50 ms
             at most for it and fails as that one did, until the service answers a question that
-            goes on beside them (grpc.health.v1).
+            goes on beside them (grpc.health.v1). Where calls hang all the same, it is asked the
+            later each time, after a minute at most.
         options: further gRPC channel options; they win over those set here. A `grpc.service_config`
             that says nothing of methods keeps what is set here of them.
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -21,27 +20,31 @@ class Probe:
         """`ask`: the callable of the rpc that asks, and its arguments."""
         self._breaker, self._ask = breaker, ask
         self._lock = threading.Lock()
-        self._future: Any = None
+        self._answered: threading.Event | None = None
+        """Set once the newest question is answered, and the breaker was told."""
         self._until = 0.0
         """How long calls wait for its answer, by the monotonic clock."""
 
-    def finds_service(self) -> bool:
-        """Whether the service is back, as far as it says so within the time that calls wait for a
-        question: behind one that hangs they do not wait each anew."""
+    def ask(self) -> None:
+        """Begins a question where none goes on, and waits for its answer until the question is
+        `PATIENCE` old: behind one that hangs calls do not wait each anew."""
         with self._lock:
-            if self._future is None or self._future.done():
-                invoke, arguments = self._ask()
-                self._future = invoke.future(b"", **arguments)
-                self._future.add_done_callback(self._hear)
+            if self._answered is None or self._answered.is_set():
+                self._answered = self._begin()
                 self._until = time.monotonic() + PATIENCE
-            future, patience = self._future, max(0.0, self._until - time.monotonic())
-        with suppress(grpc.FutureTimeoutError, grpc.FutureCancelledError):
-            future.exception(timeout=patience)
-            self._hear(future)
-        return not self._breaker.open
+            answered, patience = self._answered, max(0.0, self._until - time.monotonic())
+        answered.wait(patience)
 
-    def _hear(self, future: Any) -> None:
-        if future.code() is grpc.StatusCode.OK:
-            self._breaker.heard(None, future.result())
-        else:
-            self._breaker.heard(future.code())
+    def _begin(self) -> threading.Event:
+        answered = threading.Event()
+
+        def hear(future: Any) -> None:
+            if future.code() is grpc.StatusCode.OK:
+                self._breaker.heard(None, future.result())
+            else:
+                self._breaker.heard(future.code())
+            answered.set()
+
+        invoke, arguments = self._ask()
+        invoke.future(b"", **arguments).add_done_callback(hear)
+        return answered

@@ -67,21 +67,20 @@ impl Connection {
     /// One request whose ids are set, one reply.
     pub(crate) async fn unary<R: Rpc>(&self, request: &R, deadline: Deadline) -> Result<R::Reply, Error> {
         let message = self.encoded(request)?;
-        if let Some(breaker) = &self.breaker
-            && let Some(away) = breaker.away(|| self.question()).await
-        {
-            return Err(away);
-        }
+        let admission = match &self.breaker {
+            Some(breaker) => Some(breaker.admit(|| self.question()).await?),
+            None => None,
+        };
         let once = || async {
             let request = self.request(tokio_stream::once(message.clone()), request.session(), deadline);
             let path = PathAndQuery::from_static(R::METHOD.path);
             Ok(self.grpc().await?.client_streaming(request, path, Encoded).await?.into_inner())
         };
         let done = self.attempts(R::METHOD, deadline, || true, once).await;
-        if let Some(breaker) = &self.breaker {
+        if let Some(admission) = &admission {
             match &done {
-                Ok(_) => breaker.answered(),
-                Err(error) => breaker.failed(error),
+                Ok(_) => admission.answered(),
+                Err(error) => admission.failed(error),
             }
         }
         decoded(done?)

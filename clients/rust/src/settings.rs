@@ -141,7 +141,8 @@ impl Builder {
     }
 
     /// Whether a service that is dead or hung is waited for once: each further call waits 50 ms at most for it and fails as that
-    /// one did, until the service answers a question that goes on beside them (grpc.health.v1). Off where it is not set.
+    /// one did, until the service answers a question that goes on beside them (grpc.health.v1). Where calls hang all the same, it
+    /// is asked the later each time, after a minute at most. Off where it is not set.
     pub fn breaker(mut self, breaker: bool) -> Self {
         self.breaker = breaker;
         self

@@ -41,7 +41,8 @@ export interface ClientOptions {
   retryForMs?: number;
   /**
    * True: once a call has found the service dead or hung, each further one waits 50 ms at most for it and fails as that one
-   * did, until the service answers a question that goes on beside them (grpc.health.v1). Off by default.
+   * did, until the service answers a question that goes on beside them (grpc.health.v1). Where calls hang all the same, it
+   * is asked the later each time, after a minute at most. Off by default.
    */
   breaker?: boolean;
   /** Called before every rpc, answers metadata to send along. */

@@ -75,7 +75,8 @@ export function nameOf(method: DescMethod): string {
 export class Transport {
   private readonly channel: Channel;
   private readonly absence = new Absence();
-  private readonly breaker: Breaker;
+  /** Undefined: each call waits for the service by itself. */
+  private readonly breaker: Breaker | undefined;
 
   constructor(
     target: string,
@@ -84,7 +85,7 @@ export class Transport {
     private readonly options: TransportOptions,
   ) {
     this.channel = new Channel(target, credentials, channelOptions);
-    this.breaker = new Breaker(options.breaker ? () => this.question() : undefined);
+    this.breaker = options.breaker ? new Breaker(() => this.question()) : undefined;
   }
 
   close(): void {
@@ -120,25 +121,40 @@ export class Transport {
     const deadline = this.deadline(method, options);
     const request = checked(ready(method.input, create(method.input, given)));
     const retryFor = isSafeTwice(nameOf(method)) ? this.options.retryForMs : 0;
-    const away = await this.breaker.away();
-    // A call that is cancelled says so.
-    if (away && !options?.signal?.aborted) throw away;
+    const sent = () => this.sent(method, request, deadline, retryFor, options?.signal);
+    const { breaker } = this;
+    if (!breaker) return sent();
+    const trial = await breaker.admit(options?.signal);
+    try {
+      const reply = await sent();
+      breaker.answered();
+      return reply;
+    } catch (error) {
+      breaker.failed(error, trial);
+      throw error;
+    }
+  }
+
+  /** As often as it may help. */
+  private async sent<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageShape<I>,
+    deadline: number,
+    retryFor: number,
+    signal: AbortSignal | undefined,
+  ): Promise<MessageShape<O>> {
     const attempts = new Attempts(deadline, retryFor, this.absence);
     for (;;) {
       try {
-        const reply = await this.once(method, request, deadline, options?.signal);
+        const reply = await this.once(method, request, deadline, signal);
         this.absence.end();
-        this.breaker.answered();
         return reply;
       } catch (raised) {
         const error = typed(raised);
         const pause = attempts.pause(error);
-        if (pause === undefined) {
-          if (error instanceof ContextEngineError) this.breaker.failed(error);
-          throw error;
-        }
+        if (pause === undefined) throw error;
         // Where it is cancelled meanwhile, the attempt behind the pause says so.
-        await sleep(pause, undefined, { signal: options?.signal }).catch(() => undefined);
+        await sleep(pause, undefined, { signal }).catch(() => undefined);
       }
     }
   }

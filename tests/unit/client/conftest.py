@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from contextengine import AsyncClient, Client
+from contextengine.breaker import HEALTH
 from contextengine.calls import ATTACH, CALLS, EXPORT, IMPORT, WATCH
 from contextengine.connection import MAX_MESSAGE_BYTES
 
@@ -24,6 +25,8 @@ class Server(grpc.GenericRpcHandler):
         self.answers: dict[str, Answer] = {}
         self.requests: list[Any] = []
         self.metadata: list[dict[str, str]] = []
+        self.health: bytes | None = None
+        """The encoded answer to the question whether it serves. None: it does not know the rpc."""
         self.gathers = True
         """Whether an Import is read to its end before it is answered."""
         self._server = grpc.server(
@@ -34,6 +37,8 @@ class Server(grpc.GenericRpcHandler):
         self._server.start()
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        if handler_call_details.method == HEALTH and self.health is not None:
+            return grpc.unary_unary_rpc_method_handler(lambda _, __: self.health)
         call = next(call for call in CALLS if call.path == handler_call_details.method)
         kinds = {
             EXPORT: "unary_stream",

@@ -172,7 +172,8 @@ public final class ClientBuilder {
 
     /**
      * Says whether a service that is dead or hung is waited for once: each further call waits 50 ms at most for it and fails as
-     * that one did, until the service answers a question that goes on beside them (grpc.health.v1).
+     * that one did, until the service answers a question that goes on beside them (grpc.health.v1). Where calls hang all the same, it
+     * is asked the later each time, after a minute at most.
      *
      * @param breaker false by default
      * @return this

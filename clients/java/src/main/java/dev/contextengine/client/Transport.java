@@ -73,14 +73,17 @@ final class Transport implements AutoCloseable {
         if (breaker == null) {
             return sent(method, request, deadline);
         }
-        breaker.check(channel);
+        boolean isTrial = breaker.admit(channel);
         try {
             R reply = sent(method, request, deadline);
             breaker.answered();
             return reply;
         } catch (ContextEngineException error) {
-            breaker.failed(error);
+            breaker.failed(error, isTrial);
             throw error;
+        } catch (RuntimeException | Error unsent) {
+            breaker.abandoned(isTrial);
+            throw unsent;
         }
     }
 
