@@ -65,11 +65,7 @@ class Breaker:
     def asks(self) -> bool:
         """Whether the service is to be asked now whether it is back."""
         with self._lock:
-            return (
-                self._error is not None
-                and not self._half_open
-                and self._clock() >= self._paused_until
-            )
+            return self.open and not self._half_open and self._clock() >= self._paused_until
 
     def admit(self) -> bool:
         """Lets a call through; whether it is a trial. Raises what the call failed with that found
@@ -124,4 +120,4 @@ class Breaker:
             code is not None and code not in _NO_ANSWER | {grpc.StatusCode.CANCELLED}
         ):
             with self._lock:
-                self._half_open = self._error is not None
+                self._half_open = self.open
