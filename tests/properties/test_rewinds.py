@@ -141,7 +141,7 @@ def kept(count: int) -> list[int]:
     every = CHECKPOINT_EVERY
     for number in range(1, count + 1):
         new = StoredCheckpoint(number * every, 0, 0, msgspec.Raw(b"{}"))
-        points = checkpoints._thinned([*points, new])
+        points = checkpoints._thinned([*points, new], new.sequence)
     return [point.sequence // every for point in points]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.commands.turn.bootstrap import Introduction
@@ -37,6 +37,15 @@ LARGEST = 200
 def small(event: object) -> bool:
     return isinstance(event, Said) and all(tokens <= LARGEST for _, _, tokens in event.parts)
 
+
+TEXT = (("text", 0, 6),)
+LATE_RESULT = [
+    *[Said(1, TEXT)] * 7,
+    Said(2, (*TEXT, ("call", 0, 6))),
+    Said(1, TEXT),
+    Said(3, (("result", 0, 6),)),
+]
+"""Whose last message takes away the checkpoint before the one before it."""
 
 said = st.lists(events.filter(small), min_size=2, max_size=24)
 
@@ -86,6 +95,7 @@ def read(life: Sequence[object]) -> list[Incoming]:
 
 @settings(max_examples=12)
 @given(life=said, size=st.integers(1, 7))
+@example(life=LATE_RESULT, size=1)
 def test_parts_make_the_same_session(life: list[object], size: int) -> None:
     async def play() -> None:
         whole = await arrived(read(life), 0)

@@ -85,6 +85,9 @@ class Extension:
     """Steps that hold a pinned message now."""
     checkpoints: list[Checkpoint] = field(default_factory=list)
     """Where the fold could be taken up again, in order."""
+    checked: int = 0
+    """The newest sequence that there was one before, whether or not a late result took it away; 0:
+    there was none."""
 
     def check(self, sequence: int, steps: int, fold: FoldState) -> None:
         """Makes a checkpoint before a message that begins an atom, where one is worth it."""
@@ -92,6 +95,7 @@ class Extension:
             table = {call: list(firsts) for call, firsts in fold.abandoned.items()}
             fold = replace(fold, abandoned=table)
             self.checkpoints.append(Checkpoint(sequence, steps, self.total, fold))
+            self.checked = sequence
 
     @property
     def late(self) -> bool:

@@ -44,10 +44,10 @@ def with_checkpoints(
     if change.shifts:
         oldest = min(first for first, _ in change.shifts)
         known = tuple(one for one in known if one.sequence <= oldest)
-    if not change.checkpoints:
+    if not change.checked:
         return known
     new = [_stored(one, state.view, facts, view, change, entries) for one in change.checkpoints]
-    return _thinned([*known, *new])
+    return _thinned([*known, *new], change.checked)
 
 
 def _stored(
@@ -78,10 +78,12 @@ def _stored(
     return StoredCheckpoint(point.sequence, point.total, count, msgspec.Raw(_encode(there)))
 
 
-def _thinned(points: Sequence[StoredCheckpoint]) -> tuple[StoredCheckpoint, ...]:
+def _thinned(points: Sequence[StoredCheckpoint], newest: int) -> tuple[StoredCheckpoint, ...]:
     """Of every age one at least that is no more than three times as old, so that there are few
-    however long the session: the more often its number can be halved, the longer one is kept."""
-    newest = points[-1].sequence // CHECKPOINT_EVERY
+    however long the session: the more often its number can be halved, the longer one is kept. Ages
+    are told from the `newest` sequence of one, though it be gone: so the same are kept however the
+    messages came."""
+    newest //= CHECKPOINT_EVERY
     kept: dict[int, StoredCheckpoint] = {}
     for point in points:
         number = point.sequence // CHECKPOINT_EVERY
