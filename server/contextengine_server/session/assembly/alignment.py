@@ -158,10 +158,12 @@ class Aligner(msgspec.Struct, frozen=True):
             for (part, call_id), (asked, number) in zip(
                 message.traits.results, token.answers, strict=True
             ):
-                if asked in found.matched and at not in told:
-                    kept = entries[found.matched[asked]].traits.calls[number]
-                    if kept != call_id:
-                        ids[part] = kept
+                if asked not in found.matched or at in told:
+                    continue
+                calls = entries[found.matched[asked]].traits.calls
+                # What came back under an id of what is stored may call what that does not.
+                if number < len(calls) and calls[number] != call_id:
+                    ids[part] = calls[number]
             if ids:
                 changed[listed[at]] = readdressed(message, ids)
         return changed

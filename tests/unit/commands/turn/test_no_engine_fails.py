@@ -158,6 +158,21 @@ async def test_a_late_result_behind_an_edited_message_fails_no_engine(
     assert answer.outcome == FITS
 
 
+@pytest.mark.parametrize("name", sorted(REGISTERED))
+async def test_the_result_of_a_call_under_the_id_of_a_message_without_one_fails_no_engine(
+    serve: Serve, name: str
+) -> None:
+    server = await serve(**{"engine.default": name})
+    said = [row.message for row in messages_of([RandomEvent("user", 1, 1, pinned=False)] * 2)]
+    await server.context.ingest.run(TENANT, S1, incoming(*said), None)
+    kinds = ("user", "calls", "result")
+    events_of = [RandomEvent(kind, kind != "result", 1, pinned=False) for kind in kinds]
+    brought = [row.message for row in messages_of(events_of)]
+    assert brought[1].id == said[1].id != ""
+    answer = await server.assemble(100_000, live=incoming(*brought))
+    assert answer.outcome == FITS
+
+
 async def test_the_engine_that_stands_in_does_not_fail_either(serve: Serve) -> None:
     server = await serve(**{"engine.on_engine_failure": "legacy"})
     over = await server.assemble(10, prompt=Prompt((), 80))
