@@ -213,7 +213,7 @@ class Bootstrap(msgspec.Struct, frozen=True):
         while True:
             session.mark_own(history, listed=True)
             found = self.aligner.align(history, session.view, session.ids)
-            if not session.view.base or (found is not None and found.whole):
+            if not session.view.base or (found is not None and found.decided):
                 return found or ListAlignment(history, 0, {}, (), {}, {})
             await self.sessions.fresh(session, None)
 

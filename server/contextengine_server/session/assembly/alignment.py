@@ -43,11 +43,19 @@ class ListAlignment(msgspec.Struct, frozen=True):
     stands behind; 0: behind none."""
     keys: dict[int, bytes]
     """What the others are recognised by."""
+    away: bool = False
+    """True where the newest message that is recognised stands before what is in memory: nothing
+    there speaks for what follows it, which may be stored all the same."""
 
     @property
     def whole(self) -> bool:
         """True where everything before `start` is stored."""
         return not self.late and not self.others
+
+    @property
+    def decided(self) -> bool:
+        """True where more of the session than is in memory would tell nothing else."""
+        return self.whole and not self.away
 
     def note(self, index: int) -> Incoming:
         """A message of the list as a note, for a place that a summary covers."""
@@ -106,6 +114,7 @@ class Aligner(msgspec.Struct, frozen=True):
             tuple(sorted(late)),
             others,
             keys,
+            away=matched.get(last, entries[0].sequence) < entries[0].sequence,
         )
 
     def _heard(self, messages: Sequence[Incoming]) -> list[alignment.Token]:

@@ -308,7 +308,7 @@ class Assembler(msgspec.Struct, frozen=True):
         while True:
             session.mark_own(live, listed=True)
             found = self.aligner.align(live, session.view, session.ids)
-            if not session.view.base or (found is not None and found.whole):
+            if not session.view.base or (found is not None and found.decided):
                 return found
             await self.sessions.reread(session, None, locked=locked)
 
