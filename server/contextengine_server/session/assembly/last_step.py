@@ -94,9 +94,11 @@ def _shorter(
         and _may_be_cut(entries[slot.sequence], atom, prompt)
     ]
     while places:
-        sizes = [shown[place].tokens for place in places]
-        # On the grid, so that one more small result leaves the others as they are.
-        share = on_grid(max(0, level(sizes, sum(sizes) - excess)))
+        room = sum(shown[place].tokens for place in places) - excess
+        # As if none were shorter by the engine's rule: what that takes of large ones once another
+        # has arrived would lengthen the others. On the grid, so that one more small result leaves
+        # the others as they are.
+        share = on_grid(max(0, level([atom.slots[place].tokens for place in places], room)))
         forms, stubborn = list(shown), set()
         for place in places:
             slot = atom.slots[place]

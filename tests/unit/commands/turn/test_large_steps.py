@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -151,6 +151,7 @@ async def test_the_budget_that_a_caller_names_is_never_shown_less_than_it_holds(
     st.sampled_from(ENGINES),
     st.integers(700, 20_000),
 )
+@example([900, 900, 5_000, 13_000, 13_000], 0, "dag", 2_954)
 def test_a_result_is_never_shown_longer_because_another_arrived(
     sizes: list[int], open_calls: int, engine: str, budget: int
 ) -> None:
