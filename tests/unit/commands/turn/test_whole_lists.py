@@ -73,7 +73,9 @@ def conversation(random: Random, turns: int) -> list[pb.Message]:
 
 
 def edited(random: Random, sent: list[pb.Message]) -> list[pb.Message]:
-    """The list as a user left it who rewrote what was said, and put something in."""
+    """The list as a user left it who rewrote what was said, and put something in. Calls stay as
+    they are: one in other words is not told from another in the words that it had, and a result is
+    known by its call whatever it says."""
     sent = list(sent)
     for number in range(random.randrange(3)):
         spoken = [
@@ -83,7 +85,8 @@ def edited(random: Random, sent: list[pb.Message]) -> list[pb.Message]:
         changed = pb.Message()
         changed.CopyFrom(sent[at])
         changed.id = ""
-        if random.random() < 0.5 and changed.parts[0].WhichOneof("kind") == "text":
+        rewritable = changed.parts[0].WhichOneof("kind") == "text" and not _calls([changed])
+        if random.random() < 0.5 and rewritable:
             changed.parts[0].text.text = f"rewritten {number}"
             sent[at] = changed
         else:
