@@ -93,7 +93,8 @@ class Aligner(msgspec.Struct, frozen=True):
         for index, sequence in elsewhere.items():
             matched.setdefault(index, sequence)
         last = max([*matched, *standing])
-        late = {listed[at] for at in found.late}
+        late = {listed[at] for at in found.late if _is_called(heard[at], found, entries)}
+        told = {listed[at] for at in found.late}
         noted = self._noted(entries)
         others: dict[int, int] = {}
         keys: dict[int, bytes] = {}
@@ -105,7 +106,7 @@ class Aligner(msgspec.Struct, frozen=True):
                 behind = max(behind, matched[index])
             elif token.key in noted:
                 matched[index] = noted[token.key]
-            elif index not in late and not _is_orphan(live[index], token):
+            elif index not in told and not _is_orphan(live[index], token):
                 others[index], keys[index] = behind, token.key
         return ListAlignment(
             self._readdressed(live, listed, heard, found, entries),
@@ -170,7 +171,6 @@ class Aligner(msgspec.Struct, frozen=True):
                 if asked not in found.matched or at in told:
                     continue
                 calls = entries[found.matched[asked]].traits.calls
-                # What came back under an id of what is stored may call what that does not.
                 if number < len(calls) and calls[number] != call_id:
                     ids[part] = calls[number]
             if ids:
@@ -265,6 +265,16 @@ def _with_marks(
 def _is_orphan(message: Incoming, token: alignment.Token) -> bool:
     """True for results of calls that the list does not have: no list shows these."""
     return message.traits.only_results and not token.answers
+
+
+def _is_called(
+    token: alignment.Token, found: alignment.Alignment, entries: Sequence[Entry]
+) -> bool:
+    """True for results whose calls are stored. What comes back under the id of a stored message may
+    call what that does not; the result is then one that no list shows."""
+    return all(
+        number < len(entries[found.matched[asked]].traits.calls) for asked, number in token.answers
+    )
 
 
 def _behind_own(live: Sequence[Incoming], index: int) -> int:

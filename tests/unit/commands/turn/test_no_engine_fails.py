@@ -30,7 +30,7 @@ from contextengine_server.testing.engine.random_sessions import (
     messages_of,
 )
 from tests.unit.commands.conftest import Serve
-from tests.unit.commands.house import S1, TENANT, Rows, Server, incoming
+from tests.unit.commands.house import S1, TENANT, Rows, Server, incoming, user
 
 REGISTERED = {one.id: one for one in installed_engines().registrations}
 REFUSALS = (BudgetImpossible, InvalidField)
@@ -169,8 +169,12 @@ async def test_the_result_of_a_call_under_the_id_of_a_message_without_one_fails_
     events_of = [RandomEvent(kind, kind != "result", 1, pinned=False) for kind in kinds]
     brought = [row.message for row in messages_of(events_of)]
     assert brought[1].id == said[1].id != ""
-    answer = await server.assemble(100_000, live=incoming(*brought))
-    assert answer.outcome == FITS
+    brought[2].id = ""
+    for more in ([], [user("go on")], [user("go on")]):
+        answer = await server.assemble(100_000, live=incoming(*brought, *more), store_new=True)
+        assert answer.outcome == FITS
+    # Nobody sees it, and once something behind it is known no list stores it again.
+    assert not answer.stored
 
 
 async def test_the_engine_that_stands_in_does_not_fail_either(serve: Serve) -> None:
