@@ -45,7 +45,7 @@ LATE_RESULT = [
     Said(1, TEXT),
     Said(3, (("result", 0, 6),)),
 ]
-"""Whose last message takes away the checkpoint before the one before it."""
+"""The last answers a call from before the newest checkpoint, and so takes that away."""
 
 said = st.lists(events.filter(small), min_size=2, max_size=24)
 
