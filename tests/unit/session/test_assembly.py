@@ -11,6 +11,7 @@ from contextengine_server.context.budget import cell, in_model
 from contextengine_server.context.message import Form
 from contextengine_server.errors import DeadlinePassed
 from contextengine_server.session import sessions as session_module
+from contextengine_server.session.assembly.addition import left_out_words
 from contextengine_server.session.assembly.assembly import (
     FITS,
     OVER_BUDGET,
@@ -18,7 +19,7 @@ from contextengine_server.session.assembly.assembly import (
     Prompt,
 )
 from contextengine_server.session.assembly.budget import BudgetSpec
-from tests.unit.commands.house import S1, TENANT, Server, scope, spoken
+from tests.unit.commands.house import S1, TENANT, Server, scope, spoken, turns
 
 
 async def test_it_names_what_it_was_made_for(server: Server) -> None:
@@ -70,6 +71,21 @@ async def test_it_fits_to_the_token(server: Server) -> None:
     assert [slot.form for slot in less.view.atoms[-1].slots] == [Form.HEAD_TAIL]
     assert (await server.assemble(20)).outcome == OVER_BUDGET
     assert server.core.meters.assembled[OVER_BUDGET].value >= 1
+
+
+async def test_no_token_is_kept_free_that_is_not_said(server: Server) -> None:
+    """Where summaries are shown and newer history is left out, the newest step of it would not fit
+    beside what is said of both."""
+    await server.talk(1, 8)
+    await server.compact()
+    await server.context.ingest.run(TENANT, S1, turns(9, 8, 30), None)
+    whole = await server.assemble()
+    for size in range(whole.tokens - 400, whole.tokens - 300):
+        done = await server.assemble(size)
+        assert done.addition.endswith(left_out_words(done.engine))
+        assert done.plan.summaries == whole.plan.summaries
+        hidden = done.view.atom(done.plan.cut - 1)
+        assert done.tokens + done.addition_tokens + hidden.tokens > size
 
 
 async def test_what_is_sent_along_is_stored_under_the_request_once(server: Server) -> None:

@@ -50,13 +50,18 @@ def leaves_out(plan: Plan, view: View) -> bool:
     return behind < view.steps
 
 
-def kept_for_words(engine: Engine, view: View, encoding: Encoding, room: int) -> int:
+def kept_for_words(
+    engine: Engine, view: View, encoding: Encoding, room: int, *, summaries: bool = True
+) -> int:
     """The tokens of a room for items that are kept free for saying that something is left out: from
     the moment on when the room no longer holds all that was ever said, whether something is left
-    out then or summaries make room. So nothing has to go, nor comes back, for the words alone."""
+    out then or summaries make room. So nothing has to go, nor comes back, for the words alone.
+
+    `summaries`: whether room is kept for what is said of them, beneath which these words stand; by
+    themselves they may cost more.
+    """
     if not engine.declared.evicts or view.total <= room:
         return 0
-    said = encoding.text_tokens(engine.addition(view.summaries))
-    beneath = encoding.text_tokens(addition_of(engine, view.summaries, left_out=True)) - said
-    # By themselves, where no summary has room, they may cost more than beneath what is said of one.
-    return max(beneath, encoding.text_tokens(left_out_words(engine)))
+    shown = view.summaries if summaries else ()
+    said = encoding.text_tokens(engine.addition(shown))
+    return encoding.text_tokens(addition_of(engine, shown, left_out=True)) - said

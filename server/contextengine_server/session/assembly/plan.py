@@ -334,7 +334,7 @@ def draft_of(
         back = reminders.within(room_cell)
         reserved += back.reserve
     if words is None and view.total > usable - reserved:
-        words = kept_for_words(engine, view, encoding, usable - reserved)
+        words = kept_for_words(engine, view, encoding, usable - reserved, summaries=summaries)
     reserved += words or 0
     whole = view
     pasted: dict[int, int] = {}
