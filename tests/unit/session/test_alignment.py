@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.commands.lifecycle.record_host_change import HostCompacted
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import item_of
@@ -14,6 +15,8 @@ from tests.unit.commands.house import (
     Server,
     assistant,
     incoming,
+    long,
+    request,
     result,
     scope,
     spoken,
@@ -267,3 +270,24 @@ async def test_a_summary_that_came_back_stands_where_the_harness_has_it(
     shorter = await server.shown(live=incoming(sent[0], *sent[-2:]))
     assert len(shorter) == 3
     assert shorter[0] == texts_of(whole)[0]
+
+
+async def test_a_request_that_stood_beside_its_summary_is_known_after_the_next_one(
+    server: Server,
+) -> None:
+    """A summary covers the newest message of a user's, which is shown all the same. A harness whose
+    list is what it was shown goes on with both."""
+    said_first = incoming(user("fix it"), assistant(long("looked")), assistant(long("mended")), assistant("so"))
+    await server.context.ingest.run(TENANT, S1, said_first, None)
+    change = HostCompacted(1, 3, "what was done")
+    await server.context.record_host_change.run(TENANT, S1, change, request())
+    whole = await server.assemble()
+    slots = [slot for part in whole.plan.segments for slot in segment_slots(part, whole.view)]
+    sent = [item_of(slot.frame).message for slot in slots]
+    for message in sent:
+        message.id = ""
+    assert [one.parts[0].text.text for one in sent][1:] == ["fix it", "so"]
+    for more in (user("and that"), assistant("done"), user("thanks")):
+        sent.append(more)
+        await server.assemble(live=incoming(*sent), store_new=True)
+    assert (await server.stored())[4:] == ["and that", "done", "thanks"]

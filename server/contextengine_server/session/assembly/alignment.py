@@ -7,8 +7,8 @@ that come back are passed over. What a list leaves out is not deleted.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -124,10 +124,11 @@ class Aligner(msgspec.Struct, frozen=True):
         )
 
     def _stored(
-        self, view: View, entries: Sequence[Entry], standing: Iterable[Summary]
+        self, view: View, entries: Sequence[Entry], standing: Collection[Summary]
     ) -> list[alignment.Token]:
         """What the view does not show (an orphan result, say) may be in the list or not. What a
-        summary covers that stands in the list is not there in its own words, unless it must be."""
+        summary covers that stands in the list is not there in its own words, unless it must be; it
+        may be, where it had to be when the summary was made."""
         unshown = {entry.sequence for atom in view.atoms for entry, _ in atom.dropped}
         for atom in view.atoms:
             if atom.note:
@@ -135,7 +136,9 @@ class Aligner(msgspec.Struct, frozen=True):
         tokens = tokens_of(
             [ListedMessage(e.id, e.traits, self.likenesses.of(e.hash, e.body)) for e in entries]
         )
-        covered = _covered(view, standing)
+        asked = _asked_last(view, standing)
+        covered = _covered(view, standing) - asked
+        unshown |= asked
         for place, entry in enumerate(entries):
             if entry.sequence in covered:
                 tokens[place] = msgspec.structs.replace(tokens[place], key=b"", aside=True)
@@ -201,6 +204,20 @@ def _covered(view: View, standing: Iterable[Summary]) -> set[int]:
         if atom.step not in stays and any(first <= atom.step <= last for first, last in ranges)
         for entry in atom.entries
     }
+
+
+def _asked_last(view: View, standing: Iterable[Summary]) -> set[int]:
+    """The covered messages of which each was the newest of a user's when its summary was made, and
+    is not any more: lists showed it beside the summary until the user's next one."""
+    asked: set[int] = set()
+    for summary in standing:
+        behind = bisect_right(view.users, summary.last_step)
+        step = view.users[behind - 1] if behind else -1
+        if step < summary.first_step or behind == len(view.users):
+            continue
+        if view.atom(view.users[behind]).entries[0].created > summary.created:
+            asked |= {entry.sequence for entry in view.atom(step).entries}
+    return asked
 
 
 def _aligned(
