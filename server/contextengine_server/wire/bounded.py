@@ -8,8 +8,11 @@ keep their arguments, results their ids and flags.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol
+
+import msgspec
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Entry, Role, Slot, Traits
@@ -20,6 +23,22 @@ MIN_MARKED_BYTES = 512
 
 _KEPT_CAPS = 8
 """Caps whose slots a message keeps: budgets that take turns, and what is tried for a share."""
+
+
+_MARKER = re.compile(
+    r"(?:\[\.\.\. ([\d,]{1,15}) of ([\d,]{1,15}) characters are left out here; the whole message is"
+    r" stored:|: left out here;) expand sequence (\d{1,15}) to read it(?: \.\.\.)?\]"
+)
+"""What `left_out_marker` and `mark_runs` put into the texts of a stored message."""
+
+
+class Shortened(msgspec.Struct, frozen=True):
+    """What a message in short says of itself."""
+
+    sequence: int
+    """Where the whole of it is stored."""
+    chars: int | None
+    """So many characters of it are shown; None: all but base64."""
 
 
 class HeadAndTail(Protocol):
@@ -95,6 +114,32 @@ def cut_texts(message: pb.Message, chars: int, sequence: int) -> bool:
         text.text = shown + said[max(0, tail - start) :]
     message.ClearField("native")  # it would say all of it again
     return True
+
+
+def shortened_in(texts: Iterable[str]) -> Shortened | None:
+    """What the texts of a message in short say of what it is; None where they say nothing."""
+    sequence, chars = 0, None
+    for text in filter(_may_be_marked, texts):
+        for left_out, total, stored in _MARKER.findall(text):
+            sequence = int(stored)
+            if left_out:
+                chars = int(total.replace(",", "")) - int(left_out.replace(",", ""))
+    return Shortened(sequence, chars) if sequence else None
+
+
+def _may_be_marked(text: str) -> bool:
+    """Texts are long, and few are marked: what is common to all markers is looked for first."""
+    return " left out here; " in text
+
+
+def in_short(entry: Entry, how: Shortened) -> pb.Message:
+    """A stored message as it was shown."""
+    shown = pb.Message.FromString(entry.body)
+    if may_be_marked(entry.traits, entry.body):
+        mark_runs(shown, entry.sequence)
+    if how.chars is not None:
+        cut_texts(shown, how.chars, entry.sequence)
+    return shown
 
 
 def texts_in(parts: Iterable[pb.Part]) -> Iterator[pb.TextPart]:

@@ -8,7 +8,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -16,9 +16,10 @@ import orjson
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.alignment import Call, Token
-from contextengine_server.context.message import Traits
+from contextengine_server.context.message import Entry, Traits
 from contextengine_server.context.summary_text import fenced
 
+from .bounded import Shortened, in_short, shortened_in
 from .message import Incoming, outward, read
 from .reasoning_tags import without_tags
 from .thoughts import LEFT_OUT
@@ -45,6 +46,8 @@ class Likeness(msgspec.Struct, frozen=True):
     """Names what each of its results says."""
     note_of: bytes = b""
     """For a note: the key of the message that it stands for."""
+    short: Shortened | None = None
+    """For one that was shown in short: which stored one it says that it is."""
 
 
 class Likenesses:
@@ -62,6 +65,16 @@ class Likenesses:
                 self._known.clear()
             known = self._known[content] = likeness(pb.Message.FromString(body))
         return known
+
+    def of_listed(self, message: Incoming, stored: Callable[[int], Entry | None]) -> Likeness:
+        """The likeness of a message of a list: the stored one's where it is that one as it was
+        shown, head and tail. `stored`: the message of a sequence."""
+        listed = self.of(message.hash, message.body)
+        entry = None if listed.short is None else stored(listed.short.sequence)
+        if listed.short is None or entry is None:
+            return listed
+        shown = likeness(in_short(entry, listed.short))
+        return self.of(entry.hash, entry.body) if shown.said == listed.said else listed
 
 
 def likeness(message: pb.Message) -> Likeness:
@@ -93,6 +106,7 @@ def likeness(message: pb.Message) -> Likeness:
         _digest(media) if any(media) else b"",
         results,
         bytes.fromhex(label) if label else b"",
+        shortened_in(part.text.text for part in message.parts if part.HasField("text")),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from base64 import b64encode
+
 import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -277,17 +280,58 @@ async def test_a_request_that_stood_beside_its_summary_is_known_after_the_next_o
 ) -> None:
     """A summary covers the newest message of a user's, which is shown all the same. A harness whose
     list is what it was shown goes on with both."""
-    said_first = incoming(user("fix it"), assistant(long("looked")), assistant(long("mended")), assistant("so"))
+    said_first = incoming(
+        user("fix it"), assistant(long("looked")), assistant(long("mended")), assistant("so")
+    )
     await server.context.ingest.run(TENANT, S1, said_first, None)
     change = HostCompacted(1, 3, "what was done")
     await server.context.record_host_change.run(TENANT, S1, change, request())
-    whole = await server.assemble()
-    slots = [slot for part in whole.plan.segments for slot in segment_slots(part, whole.view)]
-    sent = [item_of(slot.frame).message for slot in slots]
-    for message in sent:
-        message.id = ""
+    sent = await shown_without_ids(server, 100_000)
     assert [one.parts[0].text.text for one in sent][1:] == ["fix it", "so"]
     for more in (user("and that"), assistant("done"), user("thanks")):
         sent.append(more)
         await server.assemble(live=incoming(*sent), store_new=True)
     assert (await server.stored())[4:] == ["and that", "done", "thanks"]
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+async def test_a_message_that_came_back_head_and_tail_is_the_stored_one(
+    server: Server, role: str
+) -> None:
+    await server.context.ingest.run(TENANT, S1, incoming(user("first")), None)
+    words = long("large", 3_000)
+    large = user(words) if role == "user" else assistant(words)
+    await server.context.ingest.run(TENANT, S1, incoming(large), None)
+    sent = await shown_without_ids(server, 1_000)
+    [short] = [text for one in sent if "expand sequence 2 " in (text := one.parts[0].text.text)]
+    for more in (user("and that"), assistant("done")):
+        sent.append(more)
+        await server.assemble(1_000, live=incoming(*sent), store_new=True)
+    assert await server.stored() == ["first", words, "and that", "done"]
+    # What only says so is somebody's text.
+    other = short.replace("large saw file0.", "large saw file1.", 1)
+    await server.assemble(live=incoming(*sent, user(other)), store_new=True)
+    assert (await server.stored())[4:] == [other]
+
+
+async def test_a_message_that_came_back_without_its_base64_is_the_stored_one(
+    server: Server,
+) -> None:
+    picture = b64encode(random.Random(1).randbytes(6_000)).decode()
+    said_first = incoming(user(f"see {picture}"), assistant("seen"))
+    await server.context.ingest.run(TENANT, S1, said_first, None)
+    sent = await shown_without_ids(server, 10_000)
+    assert "expand sequence 1 to read it]" in sent[0].parts[0].text.text
+    sent.append(user("and now?"))
+    await server.assemble(live=incoming(*sent), store_new=True)
+    assert (await server.stored())[1:] == ["seen", "and now?"]
+
+
+async def shown_without_ids(server: Server, tokens: int) -> list[pb.Message]:
+    """What is shown, as a harness that keeps no ids goes on with it."""
+    done = await server.assemble(tokens)
+    slots = [slot for part in done.plan.segments for slot in segment_slots(part, done.view)]
+    sent = [item_of(slot.frame).message for slot in slots]
+    for message in sent:
+        message.id = ""
+    return sent

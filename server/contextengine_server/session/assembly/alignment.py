@@ -77,7 +77,7 @@ class Aligner(msgspec.Struct, frozen=True):
         if not entries or not listed:
             return ListAlignment(live, 0 if listed else len(live), {}, (), {}, {})
         standing = _standing(live, view.summaries)
-        heard = self._heard([live[at] for at in listed])
+        heard = self._heard([live[at] for at in listed], entries)
         stored = self._stored(view, entries, standing.values())
         found = _aligned(live, listed, heard, entries, stored, standing)
         elsewhere = {
@@ -118,9 +118,16 @@ class Aligner(msgspec.Struct, frozen=True):
             away=matched.get(last, entries[0].sequence) < entries[0].sequence,
         )
 
-    def _heard(self, messages: Sequence[Incoming]) -> list[alignment.Token]:
+    def _heard(
+        self, messages: Sequence[Incoming], entries: Sequence[Entry]
+    ) -> list[alignment.Token]:
+        def stored(sequence: int) -> Entry | None:
+            at = bisect_left(entries, sequence, key=lambda entry: entry.sequence)
+            found = at < len(entries) and entries[at].sequence == sequence
+            return entries[at] if found else None
+
         return tokens_of(
-            [ListedMessage(m.id, m.traits, self.likenesses.of(m.hash, m.body)) for m in messages]
+            [ListedMessage(m.id, m.traits, self.likenesses.of_listed(m, stored)) for m in messages]
         )
 
     def _stored(
