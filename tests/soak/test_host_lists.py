@@ -8,6 +8,7 @@ what they said, once and in order; the same list again stores nothing and is sho
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -97,6 +98,27 @@ class Host:
         del self.said[at:], self.list[at:]
         return True
 
+    def takes_back(self) -> bool:
+        """The same where it says so with its list alone, which must hold what it goes back to."""
+        at = len(self.said) - self.random.randint(1, 3)
+        while at > 1 and self.said[at].role == t.Role.ROLE_TOOL:
+            at -= 1
+        count = len(self.said) - at
+        ends = (self.said[at - 1 :], self.list[-count - 1 :])
+        if at < 2 or any(one is not other for one, other in zip(*ends, strict=False)):
+            return False
+        del self.said[at:], self.list[-count:]
+        return True
+
+    def goes_on(self, items: Sequence[t.Item]) -> None:
+        """With the list that a compaction answered."""
+        shown = [item.message for item in items]
+        self.list = shown if self.ids else without_ids(shown)
+        for back in range(1, min(len(self.list), len(self.said)) + 1):
+            if self.list[-back].parts != self.said[-back].parts:
+                break
+            self.list[-back] = self.said[-back]
+
     def sends(self) -> list[t.Message]:
         """What it sends now."""
         if self.habit != "newest" or len(self.list) <= FEWEST:
@@ -153,3 +175,53 @@ async def test_what_hosts_said_is_there_once(
         again = await ask(shared, session, live=live(sent, store_new=True), budget=size)
         assert (hashes(again), len(again.stored)) == (hashes(reply), 0), told
         host.shown(again)
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_what_hosts_said_is_there_once_where_they_compact_their_lists(
+    shared: House, session: t.SessionRef, seed: int
+) -> None:
+    """As Hermes does: the list comes with ShouldCompact and Compact, and goes on as it is answered,
+    at times only where a proposal is taken."""
+    engines = {**EVICTING, "legacy": {}}
+    engine = sorted(engines)[seed % len(engines)]
+    await assign(shared, session, engine, **engines[engine])
+    host, client = Host(seed), shared.client
+    host.ask()
+    await client.should_compact(session, live=listed(host), budget=budget(50_000))
+    await quiet(shared, session)
+    happened: list[str] = []
+    for _ in range(40):
+        names = ("ask", "work", "work", "answer", "answer", "back", "compact", "compact", "propose")
+        happened.append(host.random.choice(names))
+        size = budget(host.random.choice((600, 2_500, 7_000, 50_000)))
+        match happened[-1]:
+            case "compact" | "propose" as name:
+                done = await client.compact(
+                    session,
+                    live=listed(host),
+                    return_list=True,
+                    force=True,
+                    propose_only=name == "propose",
+                    budget=size,
+                )
+                taken = done.changed
+                if done.proposal_id:
+                    taken = host.random.random() < 0.6
+                    await client.commit_compaction(session, done.proposal_id, taken)
+                if taken:
+                    host.goes_on(done.items)
+            case "back":
+                if host.takes_back():
+                    sent = listed(host, takes_back=True)
+                    await client.should_compact(session, live=sent, budget=size)
+            case name:
+                getattr(host, name)()
+                await client.should_compact(session, live=listed(host), budget=size)
+        rows = [row.message for row in await shared.rows(session)]
+        told = (host.ids, happened)
+        assert [list(row.parts) for row in rows] == [list(one.parts) for one in host.said], told
+
+
+def listed(host: Host, *, takes_back: bool = False) -> t.LiveCompaction:
+    return t.LiveCompaction(messages=host.list, store_new=True, takes_back=takes_back)
