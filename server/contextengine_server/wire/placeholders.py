@@ -9,6 +9,8 @@ and `[Tool result offloaded to disk: ` are kept.
 
 from __future__ import annotations
 
+import re
+
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import (
     OFFLOADED_HEAD,
@@ -36,6 +38,10 @@ IMAGE_REMOVED = "[image removed during context pruning]"
 IMAGE_SEEN = "[image data removed - already processed by model]"
 """What stands for a picture that the model has seen some turns ago, as in OpenClaw
 (src/agents/pi-embedded-runner/run/history-image-prune.ts)."""
+_PICTURE = re.compile(
+    rf"(?:{re.escape(IMAGE_SEEN)}\n\[|{re.escape(BEGINNINGS[Gone.OLD_IMAGE])}it is old; )"
+    r"(?:expand sequence \d{1,15}(?: with \S{1,64})? to (?:see|read) it|the caller has it)\]"
+)
 IMAGE_CHARS, OTHER_CHARS = 6_400, 256
 """What is not text is taken for so many characters, as in Comis
 (packages/agent/src/safety/token-estimator.ts)."""
@@ -51,6 +57,11 @@ def replace_part(part: pb.Part, how: Replacement, sequence: int) -> None:
     part.text.text = (
         _seen(how, sequence) if seen else BEGINNINGS[how.why] + _marker("", how, sequence)
     )
+
+
+def stands_for_picture(text: str) -> bool:
+    """True for what `replace_part` puts in place of a picture, and for nothing else."""
+    return _PICTURE.fullmatch(text) is not None
 
 
 def replace_result(result: pb.ToolResultPart, how: Replacement, sequence: int) -> None:

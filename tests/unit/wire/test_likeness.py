@@ -6,6 +6,7 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.alignment import Token, alike
+from contextengine_server.context.message import Gone, Replacement
 from contextengine_server.wire.likeness import (
     KEPT,
     NOTE_OF,
@@ -17,6 +18,7 @@ from contextengine_server.wire.likeness import (
     tokens_of,
 )
 from contextengine_server.wire.message import read, read_traits
+from contextengine_server.wire.placeholders import replace_part
 from tests.unit.commands.house import assistant, result, user
 
 
@@ -54,6 +56,23 @@ def test_reasoning_details_labels_and_times_are_none_of_it() -> None:
     answer, detailed = result("c1", "found"), result("c1", "found")
     detailed.parts[0].tool_result.details_json = b"{}"
     assert alike(*tokens(answer, detailed))
+
+
+@pytest.mark.parametrize("sequence", [0, 7])
+@pytest.mark.parametrize("reader", ["", "ctx_expand"])
+@pytest.mark.parametrize("why", [Gone.OLD_IMAGE, Gone.SEEN])
+def test_a_picture_that_is_shown_as_a_marker_is_none_of_it(
+    why: Gone, reader: str, sequence: int
+) -> None:
+    asked = user("what is it?")
+    asked.parts.add().image.data = b"picture"
+    shown = pb.Message.FromString(asked.SerializeToString())
+    replace_part(shown.parts[1], Replacement(1, why, reader=reader), sequence)
+    assert shown.parts[1].text.text
+    assert alike(*tokens(asked, shown))
+    other = user("what is it?")
+    other.parts.add().text.text = shown.parts[1].text.text + " or so"
+    assert not alike(*tokens(asked, other))
 
 
 def test_a_result_is_known_by_its_call() -> None:
