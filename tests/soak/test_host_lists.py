@@ -68,7 +68,12 @@ class Host:
     def ask(self) -> None:
         again = self.repeats and self.random.random() < 0.5
         words = self.random.choice((3, 60, 300))
-        self.add(user("continue", id=self.name()) if again else say(self.name(), words))
+        message = user("continue", id=self.name()) if again else say(self.name(), words)
+        if self.random.random() < 0.1:
+            data = self.random.randbytes(3_000)
+            picture = t.ImagePart(data=data, mime_type="image/png")
+            message.parts.append(t.Part(image=picture))
+        self.add(message)
 
     def answer(self) -> None:
         again = self.repeats and self.random.random() < 0.5

@@ -120,7 +120,7 @@ class Judge:
         """
         assert not reply.cache.reused_count, "only a full list can be judged"
         tokens, room = tokens_of(reply.items), room_of(reply)
-        without = room - (self.clause if not reply.system_prompt_addition.startswith("##") else 0)
+        without = room - self._clause(reply.system_prompt_addition)
         found = self.broken(
             reply.items,
             without if tokens <= without else room,
@@ -132,10 +132,14 @@ class Judge:
             found.append((5, f"{tokens} tokens in {room} are called {reply.outcome}"))
         return found
 
-    @property
-    def clause(self) -> int:
-        """The tokens of what is said beside a summary, where there is one."""
-        return COUNTER.count_text(ADDITION) + MESSAGE_TOKENS if self.coverings else 0
+    def _clause(self, said: str) -> int:
+        """The tokens that what is said beside a summary would add to what is said; 0 where there is
+        no summary, or it is said."""
+        if not self.coverings or said.startswith("##"):
+            return 0
+        if not said:
+            return COUNTER.count_text(ADDITION) + MESSAGE_TOKENS
+        return COUNTER.count_text(f"{ADDITION}\n{said}") - COUNTER.count_text(said)
 
     def stays(self) -> int:
         """What no law lets go, in reference tokens: leading, pinned, the last user message and the
