@@ -61,7 +61,8 @@ class Host:
         return f"m{self.serial}"
 
     def add(self, message: t.Message) -> None:
-        [message] = [message] if self.ids else without_ids([message])
+        if not self.ids:
+            message.ClearField("id")
         self.said.append(message)
         self.list.append(message)
 
@@ -93,11 +94,16 @@ class Host:
         for each in results:
             self.add(each)
 
-    def back(self) -> bool:
-        """Takes its newest messages back, calls and results together; False: it does not."""
+    def turning(self) -> int:
+        """Where it goes back to: calls and results go together."""
         at = len(self.said) - self.random.randint(1, 3)
         while at > 1 and self.said[at].role == t.Role.ROLE_TOOL:
             at -= 1
+        return at
+
+    def back(self) -> bool:
+        """Takes its newest messages back; False: it does not."""
+        at = self.turning()
         if at < 2 or self.habit == "shown":
             return False
         del self.said[at:], self.list[at:]
@@ -105,9 +111,7 @@ class Host:
 
     def takes_back(self) -> bool:
         """The same where it says so with its list alone, which must hold what it goes back to."""
-        at = len(self.said) - self.random.randint(1, 3)
-        while at > 1 and self.said[at].role == t.Role.ROLE_TOOL:
-            at -= 1
+        at = self.turning()
         count = len(self.said) - at
         ends = (self.said[at - 1 :], self.list[-count - 1 :])
         if at < 2 or any(one is not other for one, other in zip(*ends, strict=False)):

@@ -15,7 +15,6 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.compaction.retold import (
     Retold,
     fitted,
@@ -52,7 +51,7 @@ from contextengine_server.summarize.request import (
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
-from contextengine_server.wire.bounded import mark_runs, may_be_marked
+from contextengine_server.wire.bounded import marked
 from contextengine_server.wire.message import texts_of
 from contextengine_server.wire.privacy import said
 
@@ -282,9 +281,7 @@ def _language(sources: Sequence[SourceMessage], previous: str) -> str:
 
 def source_message(entry: Entry) -> SourceMessage:
     """A message as a summarizer reads it, which is without private reasoning."""
-    message = pb.Message.FromString(entry.body)
-    if may_be_marked(entry.traits, entry.body):
-        mark_runs(message, entry.sequence)
+    message = marked(entry, entry.sequence)
     texts: list[str] = []
     calls: list[SourceCall] = []
     results: list[SourceResult] = []

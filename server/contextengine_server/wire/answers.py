@@ -17,7 +17,7 @@ from contextengine_server.context.message import (
     Traits,
 )
 
-from .bounded import mark_runs, may_be_bounded, may_be_marked
+from .bounded import marked, may_be_bounded
 from .placeholders import chars_of, text_chars_of
 
 OFFLOADED_PATH = "/tool-results/"
@@ -45,9 +45,7 @@ class ReadAnswers:
         """In order."""
         if self._results is None:
             entry = self._entry
-            message = pb.Message.FromString(entry.body)
-            if may_be_marked(entry.traits, entry.body):
-                mark_runs(message, entry.sequence)
+            message = marked(entry, entry.sequence)
             self._results = tuple(
                 _answer(message.parts[part].tool_result, part, part in entry.traits.silent)
                 for part, _ in entry.traits.results

@@ -26,8 +26,8 @@ _KEPT_CAPS = 8
 
 
 _MARKER = re.compile(
-    r"(?:\[\.\.\. ([\d,]{1,15}) of ([\d,]{1,15}) characters are left out here; the whole message is"
-    r" stored:|: left out here;) expand sequence (\d{1,15}) to read it(?: \.\.\.)?\]"
+    r"(?:\[\.\.\. (\d[\d,]{0,14}) of (\d[\d,]{0,14}) characters are left out here; the whole"
+    r" message is stored:|: left out here;) expand sequence (\d{1,15}) to read it(?: \.\.\.)?\]"
 )
 """What `left_out_marker` and `mark_runs` put into the texts of a stored message."""
 
@@ -76,6 +76,14 @@ def may_be_bounded(traits: Traits) -> bool:
 def may_be_marked(traits: Traits, body: bytes) -> bool:
     """True where a message of this encoding may hold base64 that is shown as what it is."""
     return may_be_bounded(traits) and may_hold_runs(body)
+
+
+def marked(entry: Entry, sequence: int) -> pb.Message:
+    """A message decoded, with markers in place of its base64. `sequence`: as for `mark_runs`."""
+    message = pb.Message.FromString(entry.body)
+    if may_be_marked(entry.traits, entry.body):
+        mark_runs(message, sequence)
+    return message
 
 
 def mark_runs(message: pb.Message, sequence: int) -> int:
@@ -134,9 +142,7 @@ def _may_be_marked(text: str) -> bool:
 
 def in_short(entry: Entry, how: Shortened) -> pb.Message:
     """A stored message as it was shown."""
-    shown = pb.Message.FromString(entry.body)
-    if may_be_marked(entry.traits, entry.body):
-        mark_runs(shown, entry.sequence)
+    shown = marked(entry, entry.sequence)
     if how.chars is not None:
         cut_texts(shown, how.chars, entry.sequence)
     return shown

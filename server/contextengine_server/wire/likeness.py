@@ -57,6 +57,8 @@ class Likenesses:
 
     def __init__(self) -> None:
         self._known: dict[bytes, Likeness] = {}
+        self._shown: dict[bytes, bool] = {}
+        """Whether a message of a list is a stored one as it was shown, by the contents of both."""
 
     def of(self, content: bytes, body: bytes) -> Likeness:
         """The likeness of an encoded message whose content has this hash."""
@@ -69,13 +71,19 @@ class Likenesses:
 
     def of_listed(self, message: Incoming, stored: Callable[[int], Entry | None]) -> Likeness:
         """The likeness of a message of a list: the stored one's where it is that one as it was
-        shown, head and tail. `stored`: the message of a sequence."""
+        shown. `stored`: the message of a sequence."""
         listed = self.of(message.hash, message.body)
         entry = None if listed.short is None else stored(listed.short.sequence)
         if listed.short is None or entry is None:
             return listed
-        shown = likeness(in_short(entry, listed.short))
-        return self.of(entry.hash, entry.body) if shown.said == listed.said else listed
+        pair = message.hash + entry.hash
+        same = self._shown.get(pair)
+        if same is None:
+            if len(self._shown) >= KEPT:
+                self._shown.clear()
+            same = likeness(in_short(entry, listed.short)).said == listed.said
+            self._shown[pair] = same
+        return self.of(entry.hash, entry.body) if same else listed
 
 
 def likeness(message: pb.Message) -> Likeness:

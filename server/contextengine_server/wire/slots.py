@@ -39,6 +39,7 @@ from .bounded import (
     Bounded,
     cut_texts,
     mark_runs,
+    marked,
     may_be_bounded,
     may_be_marked,
 )
@@ -274,9 +275,7 @@ class WireShaper:
         """The message, decoded. The last one is kept: a message of many calls or results is asked
         for each of them."""
         if self._newest is None or self._newest[0] is not entry:
-            message = pb.Message.FromString(entry.body)
-            if may_be_marked(entry.traits, entry.body):
-                mark_runs(message, _stored_at(entry))
+            message = marked(entry, _stored_at(entry))
             envelope = pb.Message.FromString(entry.body)
             envelope.ClearField("parts")
             envelope.ClearField("native")
@@ -285,11 +284,8 @@ class WireShaper:
 
     def head_and_tail(self, entry: Entry, chars: int) -> Slot | None:
         """No more than so many characters of the message's texts. None where they have no more."""
-        shown = pb.Message()
-        shown.ParseFromString(entry.body)
         sequence = _stored_at(entry)
-        if may_be_marked(entry.traits, entry.body):
-            mark_runs(shown, sequence)
+        shown = marked(entry, sequence)
         if not cut_texts(shown, chars, sequence):
             return None
         return self._changed(entry, shown, Form.HEAD_TAIL, entry.id)
@@ -297,9 +293,8 @@ class WireShaper:
     def replaced(self, entry: Entry, parts: Replacements) -> Slot:
         """The message with a marker in place of what these results say, or of these pictures;
         base64 in the others as what it is."""
-        shown, sequence = pb.Message.FromString(entry.body), _stored_at(entry)
-        if may_be_marked(entry.traits, entry.body):
-            mark_runs(shown, sequence)
+        sequence = _stored_at(entry)
+        shown = marked(entry, sequence)
         for each in parts:
             replace_part(shown.parts[each.part], each, sequence)
         shown.ClearField("native")  # it would say all of it again
@@ -309,9 +304,7 @@ class WireShaper:
 
     def stripped(self, entry: Entry, how: Stripped) -> Slot:
         """The message without this of its reasoning."""
-        shown = pb.Message.FromString(entry.body)
-        if may_be_marked(entry.traits, entry.body):
-            mark_runs(shown, _stored_at(entry))
+        shown = marked(entry, _stored_at(entry))
         strip(shown, how, _stored_at(entry))
         tags = not how.reasoning and not how.unsigned
         form = Form.STRIPPED_TAGS if tags else Form.WITHOUT_REASONING

@@ -9,7 +9,9 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.commands.lifecycle.record_host_change import HostCompacted
+from contextengine_server.context.message import Entry
 from contextengine_server.context.plan import segment_slots
+from contextengine_server.wire import bounded, likeness
 from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import item_of
 from tests.unit.commands.house import (
@@ -314,17 +316,52 @@ async def test_a_message_that_came_back_head_and_tail_is_the_stored_one(
     assert (await server.stored())[4:] == [other]
 
 
+@pytest.mark.parametrize(
+    ("left_out", "total", "sequence"),
+    [(",", ",", "1"), ("9", "1", "1"), ("1", "1", "1"), ("1", "2", "99"), ("1", "2", "0")],
+)
+async def test_a_marker_that_names_nothing_is_a_text(
+    server: Server, left_out: str, total: str, sequence: str
+) -> None:
+    await server.ingest("first", ids=False)
+    marker = (
+        f"[... {left_out} of {total} characters are left out here; the whole message is stored:"
+        f" expand sequence {sequence} to read it ...]"
+    )
+    await server.assemble(live=said("first", marker), store_new=True)
+    assert await server.stored() == ["first", marker]
+
+
+async def test_of_many_that_say_that_they_are_one_message_one_is_looked_at(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    def counting(entry: Entry, how: bounded.Shortened) -> pb.Message:
+        looked.append(entry.sequence)
+        return bounded.in_short(entry, how)
+
+    monkeypatch.setattr(likeness, "in_short", counting)
+    await server.ingest("first", ids=False)
+    claims = [f"{n}{bounded.left_out_marker(n, 90, 1)}" for n in range(1, 50)]
+    for _ in range(2):
+        await server.assemble(live=said("first", *claims), store_new=True)
+    assert len(looked) == 1
+    assert len(await server.stored()) == 50
+
+
 async def test_a_message_that_came_back_without_its_base64_is_the_stored_one(
     server: Server,
 ) -> None:
     picture = b64encode(random.Random(1).randbytes(6_000)).decode()
-    said_first = incoming(user(f"see {picture}"), assistant("seen"))
+    asked = f"see {picture}"
+    said_first = incoming(user(asked), assistant("seen"))
     await server.context.ingest.run(TENANT, S1, said_first, None)
     sent = await shown_without_ids(server, 10_000)
     assert "expand sequence 1 to read it]" in sent[0].parts[0].text.text
     sent.append(user("and now?"))
     await server.assemble(live=incoming(*sent), store_new=True)
-    assert (await server.stored())[1:] == ["seen", "and now?"]
+    assert await server.stored() == [asked, "seen", "and now?"]
 
 
 async def shown_without_ids(server: Server, tokens: int) -> list[pb.Message]:

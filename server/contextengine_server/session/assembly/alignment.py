@@ -121,10 +121,17 @@ class Aligner(msgspec.Struct, frozen=True):
     def _heard(
         self, messages: Sequence[Incoming], entries: Sequence[Entry]
     ) -> list[alignment.Token]:
+        asked: set[int] = set()
+
         def stored(sequence: int) -> Entry | None:
+            """The stored message, once: a list shows none twice, and what says that it is one costs
+            as much as that is large."""
             at = bisect_left(entries, sequence, key=lambda entry: entry.sequence)
             found = at < len(entries) and entries[at].sequence == sequence
-            return entries[at] if found else None
+            if not found or sequence in asked:
+                return None
+            asked.add(sequence)
+            return entries[at]
 
         return tokens_of(
             [ListedMessage(m.id, m.traits, self.likenesses.of_listed(m, stored)) for m in messages]
