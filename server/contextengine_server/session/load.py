@@ -245,15 +245,24 @@ async def lineage_summaries(
 ) -> list[SummaryRow]:
     """All live summaries of the view, those of the session it continues first. What became of one
     behind the moment that the view is of is no part of it."""
-    inherited: list[SummaryRow] = []
-    if inherits(head, as_of):
-        parent = await parent_of(store, head)
-        if parent is not None:
-            rows = await lineage_summaries(store, parent, as_of=head.parent_revision)
-            rows += successors(rows, await store.summaries(parent.scope, retired=True))
-            inherited = [row for row in rows if row.last_sequence <= head.parent_sequence]
-    rows = [*inherited, *await store.summaries(head.scope, as_of=as_of)]
-    return [replace(row, retired_revision=0) if row.retired_revision else row for row in rows]
+    own = await store.summaries(head.scope, as_of=as_of)
+    return [*await inherited_summaries(store, head, as_of=as_of), *map(_live, own)]
+
+
+async def inherited_summaries(
+    store: Store, head: SessionHead, *, as_of: int | None = None
+) -> list[SummaryRow]:
+    """Those of them that other sessions store: what was live there when this view began."""
+    parent = await parent_of(store, head) if inherits(head, as_of) else None
+    if parent is None:
+        return []
+    rows = await lineage_summaries(store, parent, as_of=head.parent_revision)
+    rows += successors(rows, await store.summaries(parent.scope, retired=True))
+    return [_live(row) for row in rows if row.last_sequence <= head.parent_sequence]
+
+
+def _live(row: SummaryRow) -> SummaryRow:
+    return replace(row, retired_revision=0) if row.retired_revision else row
 
 
 async def _fold(view: View, rows: list[MessageRow], shaper: WireShaper) -> None:

@@ -4,6 +4,7 @@ every assembly is lawful, what memory shows is what the store shows, and no mess
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -133,13 +134,23 @@ _RECORD = next(rpc for rpc in rpcs() if rpc.name == "RecordHostChange")
 
 
 async def broken(
-    house: House, session: t.SessionRef, reply: t.AssembleResponse
+    house: House,
+    session: t.SessionRef,
+    reply: t.AssembleResponse,
+    past: Sequence[CoveredRange] = (),
 ) -> list[tuple[int, str]]:
     """The laws that a reply breaks. A late result that came while a summary covered its call stays
-    a note, also when that summary was taken back since."""
+    a note, also when that summary was taken back since. `past`: summaries of sessions that this one
+    stands on, as they were when it began."""
     judge = Judge.of(await house.export(session, as_of_revision=reply.revision))
+    judge.listing = listing(judge.rows, [*past, *await stretches(house, session)])
+    return judge.verdict(reply)
+
+
+async def stretches(house: House, session: t.SessionRef) -> list[CoveredRange]:
+    """What the session's summaries cover and covered, from when until when."""
     ever = (await house.export(session, include_retired=True)).summaries
-    stretches = [
+    return [
         CoveredRange(
             s.info.first_sequence,
             s.info.last_sequence,
@@ -148,8 +159,6 @@ async def broken(
         )
         for s in ever
     ]
-    judge.listing = listing(judge.rows, stretches)
-    return judge.verdict(reply)
 
 
 @pytest.mark.parametrize(

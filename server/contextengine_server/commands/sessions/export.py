@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import FieldViolation, InvalidField, RowNotFound, SessionReplaced
 from contextengine_server.session.address import Addresses, Ref, not_found
-from contextengine_server.session.load import inherits, lineage_summaries
+from contextengine_server.session.load import inherited_summaries, inherits, lineage_summaries
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.store.lineage import parent_of
 from contextengine_server.store.protocols import Store
@@ -76,7 +76,8 @@ class Exported(msgspec.Struct, frozen=True):
         """Every summary."""
         head = self.session.head
         if self.retired:
-            rows = await self.store.summaries(head.scope, as_of=self.newest, retired=True)
+            own = await self.store.summaries(head.scope, as_of=self.newest, retired=True)
+            rows = [*await inherited_summaries(self.store, head, as_of=self.newest), *own]
         else:
             rows = await lineage_summaries(self.store, head, as_of=self.newest)
         await self._check()

@@ -54,6 +54,19 @@ async def test_summaries_come_along(server: Server) -> None:
     assert [row.id for row in await retired.summaries()] == [row.id for row in made]
 
 
+async def test_inherited_summaries_come_along_with_retired_ones_too(server: Server) -> None:
+    await server.talk(1, 6)
+    await server.compact(4_000)
+    made = await (await server.sessions.export.run(TENANT, S1)).summaries()
+    goes_on = Ref(AGENT, "s2")
+    await server.context.bootstrap.run(TENANT, goes_on, Introduction(continues=S1))
+    await server.compact(undo_to_generation=0)
+    for retired in (False, True):
+        exported = await server.sessions.export.run(TENANT, goes_on, include_retired=retired)
+        found = await exported.summaries()
+        assert [(row.id, row.retired_revision) for row in found] == [(row.id, 0) for row in made]
+
+
 async def test_it_is_read_as_it_is_sent_and_stays_what_it_was(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
