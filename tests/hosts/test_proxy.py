@@ -186,41 +186,6 @@ async def test_what_the_user_took_back_leaves_the_session_however_often(
         await agent.close()
 
 
-async def test_a_list_whose_beginning_was_cut_off_goes_on_in_its_session(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        agent = ChatAgent(stage.base, stream=False, session="talk")
-        for turn in range(4):
-            await agent.say(question(turn))
-        held = len(await stage.stored("talk"))
-        del agent.messages[1:5]
-        await agent.say("Does it go on?")
-        assert len(await stage.stored("talk")) >= held + 1
-        assert "Does it go on?" in stage.upstream.seen[-1].body.decode()
-        await agent.close()
-
-
-async def test_calls_whose_ids_were_rewritten_and_reasoning_that_was_dropped_are_the_same(
-    tmp_path: Path,
-) -> None:
-    async with staged(tmp_path) as stage:
-        agent = AnthropicAgent(stage.base, stream=True, session="talk")
-        await agent.say(question(0))
-        told = json.dumps(agent.messages, default=lambda one: one.model_dump(exclude_unset=True))
-        agent.messages = json.loads(told.replace("toolu_0_", "other_"))
-        for message in agent.messages:
-            if isinstance(message["content"], list):
-                message["content"] = [
-                    one for one in message["content"] if one["type"] != "thinking"
-                ]
-        held = await stage.stored("talk")
-        await agent.say(question(1))
-        assert (await stage.stored("talk"))[: len(held)] == held
-        sent = stage.upstream.seen[-1].body.decode()
-        assert "other_0" in sent
-        assert "toolu_0_" not in sent
-        await agent.close()
-
-
 @pytest.mark.parametrize("path", PATHS)
 async def test_what_fits_goes_through_byte_for_byte_both_ways(path: str, tmp_path: Path) -> None:
     turns = [("user", "Hi \\ud83d \\u00e9"), ("assistant", "Yes?"), ("user", "Go on.  ")]

@@ -73,8 +73,10 @@ class AsyncFeed:
             return before
         known = _common(self._ids, ids)
         newest = await self._newest(attempts)
-        if not newest:
+        if newest is None:
             return 0
+        if not newest and left is None:
+            return None
         if newest in ids:
             return len(ids) - list(reversed(ids)).index(newest)
         if left is not None and newest not in left:
@@ -118,13 +120,14 @@ class AsyncFeed:
             self.wrote(ids[: start + len(some)])
         return len(messages) - after
 
-    async def _newest(self, attempts: Attempts) -> str:
-        """The id of the newest message that is stored. Empty: none is."""
+    async def _newest(self, attempts: Attempts) -> str | None:
+        """The id of the newest message in the view that has one. Empty: none has. None: the view
+        is empty."""
         try:
             status = await self._client.get_status(self._ref, timeout=attempts.timeout())
         except SessionNotFound:
-            return ""
-        return status.last_message_id
+            return None
+        return status.last_message_id if status.message_count else None
 
     async def _rewound(self, rewind: Rewind, attempts: Attempts) -> bool:
         """Takes the session back. False: to a message that is not there. Each time is another

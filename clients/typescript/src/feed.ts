@@ -63,7 +63,8 @@ export class Feed {
     const same = common(this.ids, ids);
     if (same && same === this.ids.length) return same;
     const newest = await this.newest(call);
-    if (!newest) return 0;
+    if (newest === undefined) return 0;
+    if (!newest && !left) return undefined;
     const place = ids.lastIndexOf(newest);
     if (place >= 0) return place + 1;
     if (left && !left.has(newest)) return 0;
@@ -100,12 +101,13 @@ export class Feed {
     return messages.length - after;
   }
 
-  /** The id of the newest message that is stored. Empty: none is. */
-  private async newest(call: () => CallOptions): Promise<string> {
+  /** The id of the newest message in the view that has one. Empty: none has. Undefined: the view is empty. */
+  private async newest(call: () => CallOptions): Promise<string | undefined> {
     try {
-      return (await this.client.contextEngine.getStatus({ session: this.ref }, call())).lastMessageId;
+      const status = await this.client.contextEngine.getStatus({ session: this.ref }, call());
+      return status.messageCount ? status.lastMessageId : undefined;
     } catch (error) {
-      if (error instanceof SessionNotFound) return "";
+      if (error instanceof SessionNotFound) return undefined;
       throw error;
     }
   }

@@ -74,6 +74,8 @@ class Talk:
         self.feed = AsyncFeed(client, ref)
         self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
         self.writer = Writer()
+        self.cut = False
+        """Its list is not known by its ids: the service finds its place by what it says."""
         self._outside: tuple[bytes, int] = b"", 0
         self._model = ""
 
@@ -85,6 +87,16 @@ class Talk:
         if (await self.session.status(timeout=RECORD_S)).model != model:
             await self.session.update_model(model=model, provider=provider, timeout=RECORD_S)
         self._model = model
+
+    async def bring(self, messages: Sequence[Message], *, ended: bool) -> None:
+        """Brings the session to the client's list. `ended`: the turn is over."""
+        if not self.cut:
+            brought = await self.feed.bring(messages, ended=ended, timeout=RECORD_S)
+            self.cut = brought is None
+        if self.cut:
+            await self.session.assemble(live=_cut_off(messages), timeout=RECORD_S)
+            if ended:
+                await self.session.after_turn(timeout=RECORD_S)
 
     def counted(self, text: bytes) -> int | None:
         """The tokens of what stands outside, as the service counted them last."""
@@ -182,7 +194,7 @@ class Talks:
         try:
             async with asyncio.timeout(RECORD_S), talk.lock:
                 if new and _goes_on(talk, prepared):
-                    await talk.feed.bring(messages, ended=ended, timeout=RECORD_S)
+                    await talk.bring(messages, ended=ended)
                     self._debts.settle(talk.name)
                 await talk.called(request.model, request.dialect.provider)
                 if reply.usage is not None and prepared.assembly is not None:
@@ -242,12 +254,7 @@ class Talks:
             if debt.inherited and not await self._behind(talk, debt):
                 log.warning("session %s: others went on in it: nothing is stored", session)
                 return
-            brought = await talk.feed.bring(debt.messages, ended=debt.ended, timeout=RECORD_S)
-            if brought is None:
-                live = _cut_off(debt.messages)
-                await talk.session.assemble(live=live, timeout=RECORD_S)
-                if debt.ended:
-                    await talk.session.after_turn(timeout=RECORD_S)
+            await talk.bring(debt.messages, ended=debt.ended)
         self._there()
 
     async def _behind(self, talk: Talk, debt: Debt) -> bool:
@@ -260,7 +267,10 @@ class Talks:
         return not newest or newest in [message.id for message in debt.messages]
 
     async def _assembled(self, talk: Talk, request: Request, until: float) -> Assembly:
-        held = await talk.feed.held(request.ids, timeout=_left(until))
+        held = None
+        if not talk.cut:
+            held = await talk.feed.held(request.ids, timeout=_left(until))
+            talk.cut = held is None
         new: Sequence[Message] = request.messages[held or 0 :]
         stored: dict[str, Any]
         if held is None:
@@ -328,14 +338,15 @@ class Talks:
 def _goes_on(talk: Talk, prepared: Prepared) -> bool:
     """Whether the session is still where the request left it."""
     assert prepared.request is not None
-    if prepared.assembly is not None:
+    if prepared.assembly is not None and not talk.cut:
         return talk.feed.ends_with(prepared.request.ids)
     return talk.newest is prepared.request
 
 
 def _cut_off(messages: Sequence[Message]) -> LiveList:
-    """A list whose beginning was cut off, say: the service finds its place by what it says."""
-    return LiveList(messages=map(_anonymous, messages), store_new=True)
+    """A list whose beginning was cut off, say: the service finds its place by what it says. The
+    session ends where it does."""
+    return LiveList(messages=map(_anonymous, messages), store_new=True, takes_back=True)
 
 
 def _anonymous(message: Message) -> Message:
