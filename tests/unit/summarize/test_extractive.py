@@ -264,6 +264,16 @@ def test_what_is_made_from_the_messages_anew_may_say_nearly_as_much_as_what_it_r
     assert extract(few, COUNT, anew=True).tokens <= 800
 
 
+def test_where_room_is_left_notes_are_told_in_all_their_words() -> None:
+    """Nothing more is to be told: what was said stands as it was said."""
+    told = "My passport expires on the twelfth of May, and it is in the drawer of the old desk."
+    worn = "We saw a movie, and it was nothing special."
+    said = [("user", worn), ("assistant", told), *[("user", worn), ("assistant", worn)] * 20]
+    full = summary(talk(*said), 200)
+    assert told in full
+    assert worn in full
+
+
 def test_the_same_in_a_process_with_another_hash_seed() -> None:
     code = (
         "from tests.unit.summarize.test_extractive import real_session, summary\nimport sys;"

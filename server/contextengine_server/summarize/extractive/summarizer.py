@@ -157,6 +157,7 @@ def extract(
         page.ledger = chosen(ledger.lines, room + left, count)
         if count(page.text()) > target:
             page.ledger = before
+    _say_in_full(page, target, count)
     text = page.text()
     if not text:
         raise SummarizerFailed(
@@ -210,6 +211,26 @@ def _note(
         while (over := count(page.text()) - target) > 0 and choice.drop(over):
             pass
         left = target - count(page.text())
+
+
+def _say_in_full(page: SummaryPage, target: int, count: Callable[[str], int]) -> None:
+    """Spends what is left of the target, once nothing more is to be told, on the words that notes
+    were told without: on those of the most valuable ones first."""
+    left = target - count(page.text())
+    short, full = page.notes, list(page.notes)
+    for at, unit in enumerate(short):
+        more = count(unit.said) - count(unit.text)
+        if more <= left:
+            full[at] = replace(unit, text=unit.said)
+            left -= more
+    page.notes = full
+    for at in reversed(range(len(full))):
+        if full[at] is short[at]:
+            continue
+        # As above: together they may come to more than one by one.
+        if count(page.text()) <= target:
+            return
+        full[at] = short[at]
 
 
 def _quoted(

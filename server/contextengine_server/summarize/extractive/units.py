@@ -27,6 +27,8 @@ class Unit(msgspec.Struct, frozen=True):
     position: int
     """Its place in the passage; neighbours differ by one."""
     text: str
+    said: str
+    """The same without any word left out."""
     line: bool
     """True for a line of code or output, or of a list; False for a sentence of prose."""
     weight: float
@@ -225,7 +227,9 @@ def units_of(
             if users_first and passage.role == "user":
                 weight *= _FIRST
             crowd = 0.25 if output else 0.0
-            units.append(Unit(index, position, piece.text, piece.line, weight, own, crowd, facts))
+            units.append(
+                Unit(index, position, piece.text, piece.said, piece.line, weight, own, crowd, facts)
+            )
     return units
 
 
