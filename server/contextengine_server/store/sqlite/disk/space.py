@@ -30,6 +30,9 @@ TINY = 64 * 1024 * 1024
 
 def incremental(db: sqlite3.Connection) -> bool:
     """Whether space can be given back in pieces."""
+    # A connection hears of what another one changed of the file when it reads from it; to ask it
+    # for a setting is none.
+    db.execute("PRAGMA schema_version").fetchone()
     return bool(db.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL)
 
 
