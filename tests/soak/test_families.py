@@ -15,8 +15,8 @@ import pytest
 from contextengine import ContextEngineError
 from contextengine import types as t
 from contextengine_server.testing.oracle.pairs import CoveredRange
-from tests.integration.assemble.asking import ask, assign, hashes, quiet, session, shared
-from tests.integration.compact.test_any_order import ENGINES, Player, broken, stretches
+from tests.integration.assemble.asking import ask, hashes, quiet, session, shared
+from tests.integration.compact.test_any_order import Player, broken, stretches
 from tests.integration.harness import House, budget, ref
 
 __all__ = ["session", "shared"]
@@ -162,10 +162,6 @@ class Family:
             await self.house.client.reset_session(member.session)
             member.view.clear()
             member.open.clear()
-
-    async def engine(self, member: Member) -> None:
-        name = self.random.choice(sorted(ENGINES))
-        await assign(self.house, member.session, name, **ENGINES[name])
 
     async def step(self) -> str:
         member = self.random.choice(self.members)

@@ -261,10 +261,11 @@ class Talks:
         """Whether the session is where this list was once: it is never taken back for a list that
         its client may have left since."""
         try:
-            newest = (await talk.session.status(timeout=RECORD_S)).last_message_id
+            status = await talk.session.status(timeout=RECORD_S)
         except SessionNotFound:
             return True
-        return not newest or newest in [message.id for message in debt.messages]
+        ids = [message.id for message in debt.messages]
+        return not status.message_count or status.last_message_id in ids
 
     async def _assembled(self, talk: Talk, request: Request, until: float) -> Assembly:
         held = None
