@@ -25,6 +25,7 @@ MODULES = {
     "aio_conversation": "conversation",
     "aio_feed": "feed",
     "aio_later": "later",
+    "aio_mirror": "mirror",
     "aio_probe": "probe",
     "aio_runtime": "runtime",
     "aio_session": "session",
@@ -40,6 +41,7 @@ CLASSES = {
     "AsyncEngines": "Engines",
     "AsyncFeed": "Feed",
     "AsyncLater": "Later",
+    "AsyncMirror": "Mirror",
     "AsyncProbe": "Probe",
     "AsyncProjection": "Projection",
     "AsyncRecall": "Recall",
@@ -70,6 +72,9 @@ PHRASES = {
     ),
     "for asyncio. `conversation`\nis the same for threads, generated from this module.": (
         "blocking.\n`aio_conversation` is the same for asyncio."
+    ),
+    "messages is, for asyncio. `mirror` is the same\nfor threads, generated from this module.": (
+        "messages is, blocking. `aio_mirror` is the\nsame for asyncio."
     ),
     "Close it, or use it in `async with`.": "Close it, or use it in `with`.",
     "As an async context manager": "As a context manager",

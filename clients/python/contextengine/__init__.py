@@ -16,6 +16,7 @@ typed errors in `contextengine.errors`, conversions from and to provider formats
 from .aio import AsyncClient
 from .aio_conversation import AsyncConversation, AsyncConversations
 from .aio_feed import AsyncFeed
+from .aio_mirror import AsyncMirror
 from .aio_session import AsyncSession
 from .aio_transport import AsyncStream
 from .client import Client
@@ -25,6 +26,7 @@ from .errors import ContextEngineError
 from .feed import Feed
 from .ids import new_id, with_ids
 from .messages import assistant, system, text_of, tool_call, tool_result, user
+from .mirror import Mirror
 from .naming import name_by_content
 from .runtime import Lending
 from .session import Session
@@ -37,6 +39,7 @@ __all__ = [
     "AsyncConversation",
     "AsyncConversations",
     "AsyncFeed",
+    "AsyncMirror",
     "AsyncSession",
     "AsyncStream",
     "Client",
@@ -47,6 +50,7 @@ __all__ = [
     "Feed",
     "Lending",
     "Message",
+    "Mirror",
     "Session",
     "SessionRef",
     "Stream",

@@ -3,18 +3,15 @@ is the same for threads, generated from this module."""
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import types as t
-from .aio_feed import AT_ONCE, AsyncFeed
 from .aio_later import AsyncLater
-from .attempts import Attempts
+from .aio_mirror import AsyncMirror
 from .deltas import Assembly
 from .errors import ContextEngineError
-from .times import timed
 
 if TYPE_CHECKING:
     from .aio import AsyncClient
@@ -37,17 +34,14 @@ class AsyncConversation:
     """
 
     def __init__(self, client: AsyncClient, ref: t.SessionRef) -> None:
-        self._feed = AsyncFeed(client, ref)
-        self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
+        self._mirror = AsyncMirror(client, ref)
+        self.session = self._mirror.session
         """The session's other calls. Whoever writes by them lets `forget` be called."""
         self._later = AsyncLater(self._end_turn)
-        self._cut = False
-        """Whether the list's beginning was cut off: what follows has no known place by its ids."""
 
     def forget(self) -> None:
         """Nothing is known of the session any more: others wrote to it."""
-        self._feed.forget()
-        self._cut = False
+        self._mirror.forget()
 
     async def assemble(
         self, messages: Sequence[t.Message], *, timeout: float | None = None, **asked: Any
@@ -58,35 +52,9 @@ class AsyncConversation:
         by what it says. asked: what else an Assemble takes (`budget`, `model` …).
         """
         async with self._later.lock:
-            assembly = await self._assemble(messages, timeout, asked)
+            assembly = await self._mirror.assemble(messages, timeout=timeout, **asked)
             self._later.settle()
             return assembly
-
-    async def _assemble(
-        self, messages: Sequence[t.Message], timeout: float | None, asked: dict[str, Any]
-    ) -> Assembly:
-        attempts = Attempts(timeout, time.monotonic)
-        ids = [message.id for message in messages]
-        try:
-            held = None if self._cut else await self._feed.held(ids, timeout=attempts.timeout())
-            new = messages[held or 0 :]
-            stored: dict[str, Any] = {"ingest": timed(new, held or 0)}
-            if held is None:
-                live = [_anonymous(one) for one in messages]
-                stored = {"live": t.LiveList(messages=live, store_new=True, takes_back=True)}
-            elif len(new) > AT_ONCE:
-                await self._feed.bring(messages, timeout=attempts.timeout())
-                stored = {}
-            assembly = await self.session.assemble(
-                fallback=False, timeout=attempts.timeout(), **stored, **asked
-            )
-        except ContextEngineError:
-            self.forget()
-            raise
-        self._cut = held is None
-        if held is not None:
-            self._feed.wrote(ids)
-        return assembly
 
     async def assemble_again(
         self,
@@ -118,13 +86,7 @@ class AsyncConversation:
     async def _end_turn(
         self, messages: Sequence[t.Message], timeout: float | None = LATER_PATIENCE
     ) -> None:
-        attempts = Attempts(timeout, time.monotonic)
-        if not self._cut:
-            brought = await self._feed.bring(messages, ended=True, timeout=attempts.timeout())
-            self._cut = brought is None
-        if self._cut:
-            await self._assemble(messages, attempts.timeout(), {})
-            await self.session.after_turn(fallback=False, timeout=attempts.timeout())
+        await self._mirror.bring(messages, ended=True, timeout=timeout)
 
 
 class AsyncConversations:
@@ -151,10 +113,3 @@ class AsyncConversations:
 def shown_verbatim(item: t.Item, own: Container[str]) -> bool:
     """Whether the item is one of the host's own messages, named by their ids, as it was."""
     return item.form == t.FORM_UNSPECIFIED and bool(item.id) and item.id in own
-
-
-def _anonymous(message: t.Message) -> t.Message:
-    copy = t.Message()
-    copy.CopyFrom(message)
-    copy.id = ""
-    return copy

@@ -4,18 +4,15 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import types as t
-from .attempts import Attempts
 from .deltas import Assembly
 from .errors import ContextEngineError
-from .feed import AT_ONCE, Feed
 from .later import Later
-from .times import timed
+from .mirror import Mirror
 
 if TYPE_CHECKING:
     from .client import Client
@@ -38,17 +35,14 @@ class Conversation:
     """
 
     def __init__(self, client: Client, ref: t.SessionRef) -> None:
-        self._feed = Feed(client, ref)
-        self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
+        self._mirror = Mirror(client, ref)
+        self.session = self._mirror.session
         """The session's other calls. Whoever writes by them lets `forget` be called."""
         self._later = Later(self._end_turn)
-        self._cut = False
-        """Whether the list's beginning was cut off: what follows has no known place by its ids."""
 
     def forget(self) -> None:
         """Nothing is known of the session any more: others wrote to it."""
-        self._feed.forget()
-        self._cut = False
+        self._mirror.forget()
 
     def assemble(
         self, messages: Sequence[t.Message], *, timeout: float | None = None, **asked: Any
@@ -59,35 +53,9 @@ class Conversation:
         by what it says. asked: what else an Assemble takes (`budget`, `model` …).
         """
         with self._later.lock:
-            assembly = self._assemble(messages, timeout, asked)
+            assembly = self._mirror.assemble(messages, timeout=timeout, **asked)
             self._later.settle()
             return assembly
-
-    def _assemble(
-        self, messages: Sequence[t.Message], timeout: float | None, asked: dict[str, Any]
-    ) -> Assembly:
-        attempts = Attempts(timeout, time.monotonic)
-        ids = [message.id for message in messages]
-        try:
-            held = None if self._cut else self._feed.held(ids, timeout=attempts.timeout())
-            new = messages[held or 0 :]
-            stored: dict[str, Any] = {"ingest": timed(new, held or 0)}
-            if held is None:
-                live = [_anonymous(one) for one in messages]
-                stored = {"live": t.LiveList(messages=live, store_new=True, takes_back=True)}
-            elif len(new) > AT_ONCE:
-                self._feed.bring(messages, timeout=attempts.timeout())
-                stored = {}
-            assembly = self.session.assemble(
-                fallback=False, timeout=attempts.timeout(), **stored, **asked
-            )
-        except ContextEngineError:
-            self.forget()
-            raise
-        self._cut = held is None
-        if held is not None:
-            self._feed.wrote(ids)
-        return assembly
 
     def assemble_again(
         self,
@@ -117,13 +85,7 @@ class Conversation:
     def _end_turn(
         self, messages: Sequence[t.Message], timeout: float | None = LATER_PATIENCE
     ) -> None:
-        attempts = Attempts(timeout, time.monotonic)
-        if not self._cut:
-            brought = self._feed.bring(messages, ended=True, timeout=attempts.timeout())
-            self._cut = brought is None
-        if self._cut:
-            self._assemble(messages, attempts.timeout(), {})
-            self.session.after_turn(fallback=False, timeout=attempts.timeout())
+        self._mirror.bring(messages, ended=True, timeout=timeout)
 
 
 class Conversations:
@@ -150,10 +112,3 @@ class Conversations:
 def shown_verbatim(item: t.Item, own: Container[str]) -> bool:
     """Whether the item is one of the host's own messages, named by their ids, as it was."""
     return item.form == t.FORM_UNSPECIFIED and bool(item.id) and item.id in own
-
-
-def _anonymous(message: t.Message) -> t.Message:
-    copy = t.Message()
-    copy.CopyFrom(message)
-    copy.id = ""
-    return copy

@@ -16,13 +16,11 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-from contextengine import Assembly, AsyncClient, AsyncFeed, ContextEngineError, SessionRef
+from contextengine import Assembly, AsyncClient, AsyncMirror, ContextEngineError, SessionRef
 from contextengine.errors import SessionNotFound
-from contextengine.feed import AT_ONCE
 from contextengine.formats import FormatError
 from contextengine.naming import name_by_content
-from contextengine.times import timed
-from contextengine.types import Budget, LiveList, Message, WindowBudget
+from contextengine.types import Budget, Message, WindowBudget
 
 from .conversation import opening, session_of
 from .debts import Book, Debt, Debts, is_away
@@ -71,11 +69,9 @@ class Talk:
         self.name = ref.session_id
         self.newest: Request | None = None
         """The request that came last."""
-        self.feed = AsyncFeed(client, ref)
-        self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
+        self.mirror = AsyncMirror(client, ref)
+        self.session = self.mirror.session
         self.writer = Writer()
-        self.cut = False
-        """Its list is not known by its ids: the service finds its place by what it says."""
         self._outside: tuple[bytes, int] = b"", 0
         self._model = ""
 
@@ -87,16 +83,6 @@ class Talk:
         if (await self.session.status(timeout=RECORD_S)).model != model:
             await self.session.update_model(model=model, provider=provider, timeout=RECORD_S)
         self._model = model
-
-    async def bring(self, messages: Sequence[Message], *, ended: bool) -> None:
-        """Brings the session to the client's list. `ended`: the turn is over."""
-        if not self.cut:
-            brought = await self.feed.bring(messages, ended=ended, timeout=RECORD_S)
-            self.cut = brought is None
-        if self.cut:
-            await self.session.assemble(live=_cut_off(messages), timeout=RECORD_S)
-            if ended:
-                await self.session.after_turn(timeout=RECORD_S)
 
     def counted(self, text: bytes) -> int | None:
         """The tokens of what stands outside, as the service counted them last."""
@@ -162,7 +148,6 @@ class Talks:
             finally:
                 talk.lock.release()
         except (ContextEngineError, TimeoutError) as error:
-            talk.feed.forget()
             self._missed(error)
             self._owe(talk, request, request.messages, ended=False)
             return prepared
@@ -194,7 +179,7 @@ class Talks:
         try:
             async with asyncio.timeout(RECORD_S), talk.lock:
                 if new and _goes_on(talk, prepared):
-                    await talk.bring(messages, ended=ended)
+                    await talk.mirror.bring(messages, ended=ended, timeout=RECORD_S)
                     self._debts.settle(talk.name)
                 await talk.called(request.model, request.dialect.provider)
                 if reply.usage is not None and prepared.assembly is not None:
@@ -208,7 +193,7 @@ class Talks:
                     )
         except (ContextEngineError, TimeoutError) as error:
             self._missed(error)
-            if not talk.feed.ends_with([message.id for message in messages]):
+            if not talk.mirror.ends_with([message.id for message in messages]):
                 self._owe(talk, request, messages, ended=ended)
 
     def inherit(self) -> None:
@@ -254,7 +239,7 @@ class Talks:
             if debt.inherited and not await self._behind(talk, debt):
                 log.warning("session %s: others went on in it: nothing is stored", session)
                 return
-            await talk.bring(debt.messages, ended=debt.ended)
+            await talk.mirror.bring(debt.messages, ended=debt.ended, timeout=RECORD_S)
         self._there()
 
     async def _behind(self, talk: Talk, debt: Debt) -> bool:
@@ -268,24 +253,9 @@ class Talks:
         return not status.message_count or status.last_message_id in ids
 
     async def _assembled(self, talk: Talk, request: Request, until: float) -> Assembly:
-        held = None
-        if not talk.cut:
-            held = await talk.feed.held(request.ids, timeout=_left(until))
-            talk.cut = held is None
-        new: Sequence[Message] = request.messages[held or 0 :]
-        stored: dict[str, Any]
-        if held is None:
-            stored = {"live": _cut_off(new)}
-        elif len(new) > AT_ONCE:
-            await talk.feed.bring(request.messages, timeout=_left(until))
-            stored = {}
-        else:
-            stored = {"ingest": timed(new, held)}
         asked, digest = self._asked(talk, request)
-        assembly = await talk.session.assemble(**stored, **asked, timeout=_left(until))
+        assembly = await talk.mirror.assemble(request.messages, timeout=_left(until), **asked)
         talk.count(digest, assembly.response.budget.system_prompt)
-        if held is not None:
-            talk.feed.wrote(request.ids)
         return assembly
 
     def _asked(self, talk: Talk, request: Request) -> tuple[dict[str, Any], bytes]:
@@ -339,22 +309,9 @@ class Talks:
 def _goes_on(talk: Talk, prepared: Prepared) -> bool:
     """Whether the session is still where the request left it."""
     assert prepared.request is not None
-    if prepared.assembly is not None and not talk.cut:
-        return talk.feed.ends_with(prepared.request.ids)
+    if prepared.assembly is not None and talk.mirror.by_ids:
+        return talk.mirror.ends_with(prepared.request.ids)
     return talk.newest is prepared.request
-
-
-def _cut_off(messages: Sequence[Message]) -> LiveList:
-    """A list whose beginning was cut off, say: the service finds its place by what it says. The
-    session ends where it does."""
-    return LiveList(messages=map(_anonymous, messages), store_new=True, takes_back=True)
-
-
-def _anonymous(message: Message) -> Message:
-    copy = Message()
-    copy.CopyFrom(message)
-    copy.id = ""
-    return copy
 
 
 def _left(until: float) -> float:

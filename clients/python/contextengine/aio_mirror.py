@@ -1,0 +1,95 @@
+"""A session that is kept where its host's list of messages is, for asyncio. `mirror` is the same
+for threads, generated from this module."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import types as t
+from .aio_feed import AT_ONCE, AsyncFeed
+from .attempts import Attempts
+from .deltas import Assembly
+from .errors import ContextEngineError
+from .times import timed
+
+if TYPE_CHECKING:
+    from .aio import AsyncClient
+
+
+class AsyncMirror:
+    """A session as the mirror of its host's whole list: by the ids of its messages where the
+    session knows one of them, else by what they say (a list whose beginning was cut off, or a
+    session whose messages came without ids). Either way the session ends where the list does.
+
+    One call at a time: whoever shares it holds a lock. An outage is raised (ContextEngineError),
+    and then nothing is known of what the session holds.
+    """
+
+    def __init__(self, client: AsyncClient, ref: t.SessionRef) -> None:
+        self._feed = AsyncFeed(client, ref)
+        self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
+        """The session's other calls. Whoever writes by them lets `forget` be called."""
+        self.by_ids = True
+        """Whether the list was found by its ids, as far as it was looked for."""
+
+    def forget(self) -> None:
+        """Nothing is known of the session any more: others wrote to it."""
+        self._feed.forget()
+        self.by_ids = True
+
+    def ends_with(self, ids: Sequence[str]) -> bool:
+        """Whether these are what the session was last known to hold, by their ids."""
+        return self._feed.ends_with(ids)
+
+    async def assemble(
+        self, messages: Sequence[t.Message], *, timeout: float | None = None, **asked: Any
+    ) -> Assembly:
+        """Stores what is new of the host's whole list and answers what fits, in one call where
+        little is new. asked: what else an Assemble takes (`budget`, `model` …)."""
+        attempts = Attempts(timeout, time.monotonic)
+        ids = [message.id for message in messages]
+        try:
+            held = None
+            if self.by_ids:
+                held = await self._feed.held(ids, timeout=attempts.timeout())
+            new = messages[held or 0 :]
+            stored: dict[str, Any] = {"ingest": timed(new, held or 0)}
+            if held is None:
+                live = [_anonymous(one) for one in messages]
+                stored = {"live": t.LiveList(messages=live, store_new=True, takes_back=True)}
+            elif len(new) > AT_ONCE:
+                await self._feed.bring(messages, timeout=attempts.timeout())
+                stored = {}
+            assembly = await self.session.assemble(
+                fallback=False, timeout=attempts.timeout(), **stored, **asked
+            )
+        except ContextEngineError:
+            self._feed.forget()
+            raise
+        self.by_ids = held is not None
+        if held is not None:
+            self._feed.wrote(ids)
+        return assembly
+
+    async def bring(
+        self, messages: Sequence[t.Message], *, ended: bool, timeout: float | None = None
+    ) -> None:
+        """Stores what is new of the host's whole list. ended: whether the turn is over, so that
+        the service may compact."""
+        attempts = Attempts(timeout, time.monotonic)
+        if self.by_ids:
+            brought = await self._feed.bring(messages, ended=ended, timeout=attempts.timeout())
+            self.by_ids = brought is not None
+        if not self.by_ids:
+            await self.assemble(messages, timeout=attempts.timeout())
+            if ended:
+                await self.session.after_turn(fallback=False, timeout=attempts.timeout())
+
+
+def _anonymous(message: t.Message) -> t.Message:
+    copy = t.Message()
+    copy.CopyFrom(message)
+    copy.id = ""
+    return copy
