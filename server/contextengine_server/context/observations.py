@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -149,6 +149,8 @@ class Observations:
     """The messages with pictures, in order."""
     decided: dict[Hashable, tuple[int, tuple[int, int]]] = field(default_factory=dict)
     """What session pruning decided about them (`engines.pruned`), by all that decides it."""
+    masked: dict[Hashable, Any] = field(default_factory=dict)
+    """Which of them are shown as markers (`engines.masks`), by all that decides it."""
     _shown: dict[int, Newest[Replacements]] = field(default_factory=dict)
     _in_short: dict[int, Newest[Replacements]] = field(default_factory=dict)
 

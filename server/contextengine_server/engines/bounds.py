@@ -9,9 +9,9 @@ verbatim until they are answered (law 2).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from contextengine_server.context.atom import Atom
@@ -23,7 +23,7 @@ from contextengine_server.context.message import MIN_CAP_CHARS, Slot
 from contextengine_server.context.view import View
 
 from .masks import REASON as STALE
-from .masks import Masks, masking_moment, masking_of, masks_of, saved_in
+from .masks import Masked, Masks, masking_moment, masking_of, masks_of, saved_in
 
 MAX_CAP_CHARS = 100_000
 SHARE = 0.8
@@ -123,6 +123,10 @@ class SavedByStep(Saved):
         self._stays = frozenset(view.must_stay())
         self._known: dict[int, int | None] = {}
 
+    @cached_property
+    def _masked(self) -> Masked:
+        return self._masking.masked()
+
     def __getitem__(self, step: int) -> int:
         saved: int | None = self.get(step)
         if saved is None:
@@ -136,16 +140,16 @@ class SavedByStep(Saved):
         return default if saved is None else saved
 
     def within(self, first: int, last: int) -> list[int]:
-        large = self._view.large
-        over = large[bisect_left(large, first) : bisect_right(large, last)]
-        return sorted({*over, *self._masking.steps(first, last)}, reverse=True)
+        masked = _between(self._masked.steps, first, last)
+        over = _between(self._view.large, first, last)
+        return sorted({*over, *masked} if over else masked, reverse=True)
 
     def _of(self, step: int) -> int | None:
         large = self._view.large
         at, forms, atom = bisect_left(large, step), NONE, self._view.atom(step)
         if at < len(large) and large[at] == step:
             forms = _bounded(self._view, atom, step, self._cell, self._stays)
-        forms = {**forms, **self._masking.of(step)}
+        forms = {**forms, **self._masked.masks.get(step, NONE)}
         return saved_in(atom, forms) if forms else None
 
     def __iter__(self) -> Iterator[int]:
@@ -156,6 +160,10 @@ class SavedByStep(Saved):
 
     def values(self) -> ValuesView[int]:
         return self._whole().saved.values()
+
+
+def _between(steps: Sequence[int], first: int, last: int) -> Sequence[int]:
+    return steps[bisect_left(steps, first) : bisect_right(steps, last)]
 
 
 def saved_after(view: View, cell: int, tail_steps: int) -> Callable[[int], SavedByStep]:

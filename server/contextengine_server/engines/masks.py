@@ -11,8 +11,9 @@ Only history behind the summaries is masked: there a result and what stands for 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from sys import maxsize
+from typing import NamedTuple
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Slot
@@ -27,16 +28,37 @@ between two summaries as a scrap, where no mask holds."""
 
 Masks = dict[int, dict[int, Slot]]
 """What to show instead: slots by sequence, by step."""
+_KEPT = 16
+"""Of so many moments it is kept what was masked then: more than plans look back at."""
+
+
+class Masked(NamedTuple):
+    """What is masked, for whoever looks for some steps of it."""
+
+    first: int
+    """From which step on."""
+    masks: Masks
+    """Nobody changes them: plans share them."""
+    steps: Sequence[int]
+    """Theirs, rising."""
+
+    def behind(self, first: int) -> Masked:
+        """What of it is masked from a later step on."""
+        steps = self.steps[bisect_left(self.steps, first) :]
+        return Masked(first, {step: self.masks[step] for step in steps}, steps)
+
+
+NONE_MASKED = Masked(0, {}, ())
 
 
 def masks_of(view: View, tail_steps: int, revision: int | None = None) -> Masks:
     """The masks that the commit of a revision left, the newest summary's where none is named;
     `tail_steps`: the newest steps of that moment that stay as they are."""
-    return masking_of(view, tail_steps, revision).masks()
+    return masking_of(view, tail_steps, revision).masked().masks
 
 
 def masking_of(view: View, tail_steps: int, revision: int | None = None) -> Masking:
-    """What says the same of single steps."""
+    """What works out the same."""
     if revision is None:
         revision = max((summary.created for summary in view.summaries), default=0)
     if not revision or not view.observations.stale:
@@ -54,14 +76,7 @@ def masking_moment(view: View, revision: int) -> tuple[int, int]:
 
 def coming_masks(view: View, tail_steps: int) -> Masks:
     """The masks that a commit would leave now."""
-    return Masking(view, maxsize, view.steps - tail_steps).masks()
-
-
-def newest_revision(view: View) -> int:
-    """That of the newest message in memory: what a later one leaves it does not say."""
-    newest = _created(view.atoms[-1]) if view.atoms else 0
-    answers = view.observations.all
-    return max(newest, answers[-1].created) if answers else newest
+    return Masking(view, maxsize, view.steps - tail_steps).masked().masks
 
 
 def saved_by(view: View, masks: Masks) -> dict[int, int]:
@@ -82,43 +97,45 @@ class Masking:
     def __init__(self, view: View, revision: int, before: int) -> None:
         self._view, self._revision, self._before = view, revision, before
         self._first = max(view.raw_from, view.base)
-        self._stays = frozenset(view.must_stay()) if before > self._first else frozenset[int]()
+        stays = view.must_stay() if before > self._first else ()
+        self._stays = frozenset(step for step in stays if step < before)
 
     def masks(self) -> Masks:
         """All of them: work in proportion to all stale results."""
         masks = Masks()
-        for sequence, message in self._stale(self._first):
+        for sequence, message in self._stale():
             shown = self._mask(sequence, message)
             if shown is not None:
                 masks.setdefault(message.step, {})[sequence] = shown
         return masks
 
-    def steps(self, first: int, last: int) -> Iterator[int]:
-        """The steps from `first` to `last` that may have some; one may come more than once."""
-        if first < self._before:
-            stale = (message.step for _, message in self._stale(first))
-            yield from (step for step in stale if first <= step <= last)
+    def masked(self) -> Masked:
+        """The same, worked out once for all plans until something comes that moves a mask: commits
+        before which nothing else came leave the same, behind what they cover."""
+        if self._before <= self._first:
+            return NONE_MASKED
+        view, reads = self._view, self._view.observations
+        stale = reads.before_revision(self._revision)
+        key = self._before, stale, self._stays, view.late_mark
+        known: dict[Hashable, Masked] = reads.masked
+        masked = known.pop(key, None)
+        if masked is None or masked.first > self._first:
+            masks = self.masks()
+            masked = Masked(self._first, masks, sorted(masks))
+        elif masked.first < self._first:
+            masked = masked.behind(self._first)
+        known[key] = masked
+        if len(known) > _KEPT:
+            known.pop(next(iter(known)))
+        return masked
 
-    def _stale(self, first: int) -> Iterator[tuple[int, StaleMessage]]:
-        """The stale results from a step on and some before it, by sequence."""
+    def _stale(self) -> Iterator[tuple[int, StaleMessage]]:
+        """The stale results from the first step on and some before it, by sequence."""
         view, reads = self._view, self._view.observations
         if self._before > self._first:
-            begins = view.first_of(first) if view.by_sequence else 0
+            begins = view.first_of(self._first) if view.by_sequence else 0
             for sequence in reads.sequences[bisect_left(reads.sequences, begins or 0) :]:
                 yield sequence, reads.stale[sequence]
-
-    def of(self, step: int) -> dict[int, Slot]:
-        """Those of one step, by sequence: work in proportion to its messages."""
-        stale, masks = self._view.observations.stale, dict[int, Slot]()
-        if not self._first <= step < self._before:
-            return masks
-        for slot in self._view.atom(step).slots:
-            message = stale.get(slot.sequence)
-            if message is not None and message.step == step:
-                shown = self._mask(slot.sequence, message)
-                if shown is not None:
-                    masks[slot.sequence] = shown
-        return masks
 
     def _mask(self, sequence: int, message: StaleMessage) -> Slot | None:
         if not self._first <= message.step < self._before or message.step in self._stays:

@@ -16,6 +16,7 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.bounds import saved_after, short_forms
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.dag import DagEngine, DagOptions
+from contextengine_server.engines.masks import coming_masks, masks_of
 from contextengine_server.testing.engine.trial import trial_of
 
 from .test_dag_compaction import said
@@ -83,6 +84,42 @@ def test_what_fits_is_the_same_however_it_is_worked_out() -> None:
             assert [(list(f.ranges), list(f.summaries), f.rule, f.over) for f in found[:1]] == [
                 (list(f.ranges), list(f.summaries), f.rule, f.over) for f in found[1:]
             ]
+
+
+def test_what_is_kept_of_masks_is_what_is_worked_out_anew() -> None:
+    for one in grown():
+        view, kept = one.view, []
+        revisions = (1, 3_000, *(s.created for s in view.summaries), 100_000_000)
+        for known in (True, False):  # what plans before left is there, and then it is not
+            if not known:
+                view.observations.masked.clear()
+            masked = [masks_of(view, TAIL, revision) for revision in (*revisions, *revisions)]
+            kept.append([*masked, coming_masks(view, TAIL)])
+        assert kept[0] == kept[1]
+
+
+def test_a_step_looks_at_no_answer_again_that_was_stale_at_the_last_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted, at = [0], StaleMessage.at
+
+    def look(message: StaleMessage, revision: int) -> object:
+        counted[0] += 1
+        return at(message, revision)
+
+    one, engine = read_over(120), DagEngine(DagOptions())
+    one.compact(0, 20)
+    budget = ReferenceTokens(one.view.view_tokens() - 2_000)
+    monkeypatch.setattr(StaleMessage, "at", look)
+    engine.plan(one.view, budget)
+    engine.due(one.view, budget, None)
+    assert counted[0] > 50  # or there is nothing that could be saved
+    counted[0] = 0
+    for number in range(20):
+        one.read("abcdefg"[number % 7], words=60)
+        engine.plan(one.view, budget)
+        engine.due(one.view, budget, None)
+    assert counted[0] == 0
 
 
 def looks(times: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:

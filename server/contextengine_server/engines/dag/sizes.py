@@ -24,7 +24,7 @@ from contextengine_server.context.view import View
 from ..bounds import bounds_of, saved_after, with_masks
 from ..contract import CompactionGoal
 from ..masks import REASON as STALE
-from ..masks import Masks, coming_masks, masks_of, newest_revision, saved_by
+from ..masks import Masks, coming_masks, masks_of, saved_by
 from .options import DagOptions
 
 NEXT_STEP = 2.5
@@ -115,10 +115,7 @@ class Savings:
 
     @cached_property
     def _masks(self) -> Masks:
-        newest = max((summary.created for summary in self._view.summaries), default=0)
-        if newest > newest_revision(self._view):
-            return self._coming  # nothing came since that would make another difference
-        return masks_of(self._view, self._tail, newest)
+        return masks_of(self._view, self._tail)
 
     @cached_property
     def used(self) -> int:
