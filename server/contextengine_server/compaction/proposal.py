@@ -254,7 +254,7 @@ def _apart(view: View) -> View:
         anchors=dict(view.anchors),
         summaries=list(view.summaries),
         stretches=list(view.stretches),
-        evictions=dataclasses.replace(view.evictions, front=list(view.evictions.front)),
+        evictions=view.evictions.copy(),
     )
 
 

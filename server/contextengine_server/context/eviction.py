@@ -9,9 +9,10 @@ budget it is one of them that reached furthest.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from functools import lru_cache
 
 import msgspec
@@ -91,6 +92,10 @@ class EvictionHistory:
 
     front: list[CommitSnapshot] = field(default_factory=list)
     """The fullest first; none of them outdoes another."""
+    by_total: list[CommitSnapshot] = field(default_factory=list)
+    """The same by how much history there was."""
+    peak: int = 0
+    """The most that a user's message took besides."""
     newest: CommitSnapshot = field(default_factory=CommitSnapshot)
     """The view before the newest commit."""
     created: int = 0
@@ -110,14 +115,24 @@ class EvictionHistory:
             [one for one in some if not one.is_outdone((before,))]
             for some in (self.front[first:last], self.front[last:])
         ]
+        gone = set(map(id, self.front[first:])) - {id(one) for some in left for one in some}
         self.front[first:] = [*left[0], before, *left[1]]
+        if gone:
+            self.by_total = [one for one in self.by_total if id(one) not in gone]
+        insort(self.by_total, before, key=_total)
+        self.peak = max(self.peak, before.peak)
+
+    def copy(self) -> EvictionHistory:
+        """A copy that goes on by itself."""
+        return replaced(self, front=list(self.front), by_total=list(self.by_total))
+
+    def evicted(self, room: int) -> bool:
+        """True where a budget with this much room had evicted something before a commit."""
+        return bool(self.front) and self.front[0].view > room
 
     def evicting(self, room: int) -> Iterator[CommitSnapshot]:
-        """The commits before which a budget with this much room had evicted something."""
-        for before in self.front:
-            if before.view <= room:
-                return
-            yield before
+        """The commits before which it had, those of the most history first."""
+        return (before for before in reversed(self.by_total) if before.view > room)
 
 
 def history_of(commits: Iterable[tuple[CommitSnapshot, int, int]]) -> EvictionHistory:
@@ -130,3 +145,7 @@ def history_of(commits: Iterable[tuple[CommitSnapshot, int, int]]) -> EvictionHi
 
 def _emptiness(before: CommitSnapshot) -> int:
     return -before.view
+
+
+def _total(before: CommitSnapshot) -> int:
+    return before.total

@@ -159,8 +159,7 @@ def fitting(
     """
     if not view.steps:
         return Fitting((), (), over=room < 0)
-    commits = list(view.evictions.evicting(room))
-    whole = not commits and not _was_crowded(moments, room)
+    whole = not view.evictions.evicted(room) and not _was_crowded(moments, room)
     if whole and view.view_tokens() - sum(saved.values()) <= room:
         return Fitting([(first, last) for first, last, _ in view.uncovered()], view.summaries)
     needed = least(view, saved)
@@ -169,7 +168,7 @@ def fitting(
         return Fitting(
             [] if newest < view.raw_from else [(newest, newest)], (), "law budget", over=True
         )
-    reached = _reached_before(view, room, commits, saved_then)
+    reached = _reached_before(view, room, view.evictions.evicting(room), saved_then)
     ranges, summaries, taken = settled(view, room, room - needed, reached, saved)
     begin, stays = view.raw_from, sum(view.atom(step).tokens for step in view.must_stay())
     if begin < view.steps:
@@ -266,39 +265,39 @@ def _reigns(view: View, begin: int) -> Iterator[Reign]:
 
 
 def _reached_before(
-    view: View, room: int, commits: Sequence[CommitSnapshot], saved_then: SavedThen
+    view: View, room: int, commits: Iterable[CommitSnapshot], saved_then: SavedThen
 ) -> int:
     """The running sum before which raw history had been evicted when one of these summaries was
-    committed; 0: there is none.
+    committed; 0: there is none. The commits of the most history come first: once no other can have
+    reached further, none is looked at.
 
     Where the same was saved of the same history, the one that reached furthest without it did so
     with it: of the many commits of one compaction, which differ in what was free for that history,
-    only that one is worked out.
+    the others are not worked out.
     """
-    if not commits:
-        return 0
     leading = sum(view.atom(step).tokens for step in range(view.leading))
+    pinned = sum(view.atom(step).tokens for step in view.pinned if view.holds(step))
     most = settled_room(view, room)
-    left = dict[tuple[int, int, int], tuple[Mapping[int, int], list[int]]]()
-    for then in commits:
-        saved = saved_then(then.masked)
-        alike = left.setdefault((then.total, then.peak, id(saved)), (saved, []))
-        alike[1].append(room - leading - min(max(0, then.fixed - leading), most))
     furthest: dict[tuple[int, int], tuple[int, Mapping[int, int]]] = {}
-    for (total, peak, _), (saved, frees) in left.items():
-        # The less was free the further it reached, on either side of what the message took.
-        for free in {min(frees), min((one for one in frees if one >= peak), default=min(frees))}:
-            reached = _reached_in_full(view, total, peak, free)
-            known = furthest.get(once := (total, id(saved)))
-            if known is None or known[0] < reached:
-                furthest[once] = reached, saved
-    return max(
+    reached = 0
+    for then in commits:
+        # None reaches further than with all that may stand beside the newest history.
+        if leading <= room and then.total + view.evictions.peak + pinned <= reached:
+            break
+        free = room - leading - min(max(0, then.fixed - leading), most)
+        if then.total - free + then.peak + pinned <= reached:
+            continue
+        whole = _reached_in_full(view, then.total, then.peak, free)
+        saved = saved_then(then.masked)
+        known = furthest.get(once := (then.total, id(saved)))
+        if whole <= reached or (known is not None and whole <= known[0]):
+            continue
+        furthest[once] = whole, saved
         # What nothing is saved of comes to the same.
-        _reached_in_short(view, reached, total - reached, saved)
-        if saved is not NOTHING
-        else reached
-        for (total, _), (reached, saved) in furthest.items()
-    )
+        if saved is not NOTHING:
+            whole = _reached_in_short(view, whole, then.total - whole, saved)
+        reached = max(reached, whole)
+    return reached
 
 
 def _reached_in_full(view: View, total: int, peak: int, free: int) -> int:

@@ -49,6 +49,25 @@ def test_it_keeps_no_more_than_it_needs(made: list[CommitSnapshot]) -> None:
     assert history_of(_in_order(front)).front == front
 
 
+@given(commits, st.integers(-1, 45))
+def test_it_answers_those_of_the_most_history_first(made: list[CommitSnapshot], room: int) -> None:
+    held = history_of(_in_order(made))
+    found = list(held.evicting(room))
+    assert [one.total for one in found] == sorted((one.total for one in found), reverse=True)
+    assert sorted(map(id, found)) == sorted(id(one) for one in held.front if one.view > room)
+    assert held.evicted(room) == bool(found) == any(before.view > room for before in made)
+    assert held.peak >= max((one.peak for one in found), default=0)
+
+
+@given(commits, commits)
+def test_a_copy_goes_on_by_itself(made: list[CommitSnapshot], more: list[CommitSnapshot]) -> None:
+    held = history_of(_in_order(made))
+    before, copy = (list(held.front), list(held.by_total)), held.copy()
+    for one in more:
+        copy.add(one, 100)
+    assert (held.front, held.by_total) == before
+
+
 @given(commits)
 def test_it_knows_the_newest(made: list[CommitSnapshot]) -> None:
     held = history_of(reversed(list(_in_order(made))))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from contextengine_server.context import lawful
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.lawful import fitting
@@ -176,3 +178,33 @@ def test_a_plan_looks_at_no_more_steps_in_a_larger_room_after_more_commits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert steps_looked_at(16, monkeypatch) <= 1.5 * steps_looked_at(2, monkeypatch)
+
+
+def commits_worked_out(turns: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Of how many commits a plan works out what they evicted, in a session that had so many turns,
+    each commit somewhat too late."""
+    engine, room = DagEngine(DagOptions()), ReferenceTokens(4_000)
+    rows = said(*[("user", 40), ("assistant", 300)] * turns)
+    one = trial_of(rows[:40])
+    for at in range(40, len(rows) - 8, 8):
+        one.add([replace(row, created=row.created * LATER) for row in rows[at : at + 8]])
+        while one.compaction(engine, room):
+            pass
+    assert len(one.view.evictions.front) > turns // 8
+    counted, worked_out = [0], lawful._reached_in_full
+
+    def count(*asked: Any) -> int:
+        counted[0] += 1
+        return worked_out(*asked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lawful, "_reached_in_full", count)
+        assert engine.plan(one.view, room).cut
+    return counted[0]
+
+
+def test_a_plan_works_out_no_more_commits_however_many_there_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = commits_worked_out(80, monkeypatch)
+    assert 0 < commits_worked_out(320, monkeypatch) <= few + 2

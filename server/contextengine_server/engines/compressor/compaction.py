@@ -100,7 +100,7 @@ class _Asked:
         """What has no room. Nothing where there are no summaries: whatever is left out without them
         is above the threshold."""
         view, available = self.view, self.available
-        if not view.summaries or not any(view.evictions.evicting(available)):
+        if not view.summaries or not view.evictions.evicted(available):
             return Lacking()
         shown = fitted(view, available, available, self.saved, self.options)
         there = {step for first, last in shown.ranges for step in range(first, last + 1)}

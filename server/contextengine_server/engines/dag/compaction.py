@@ -73,7 +73,7 @@ def _left_out(view: View, available: int, savings: Savings) -> LeftOut:
     if not view.steps or not view.summaries:
         return LeftOut()
     crowded = view.fixed_tokens() - _leading(view) > settled_room(view, available)
-    if not any(view.evictions.evicting(available)):
+    if not view.evictions.evicted(available):
         return LeftOut(crowded)
     shown = fitting(view, available, saved=savings.now, saved_then=savings.then)
     hidden = {step for first, last in uncovered(view) for step in range(first, last + 1)} - {

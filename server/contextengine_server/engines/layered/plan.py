@@ -38,7 +38,7 @@ def fitted(view: View, room: int, saved: Mapping[int, int]) -> Fitting:
 def hidden_in(view: View, room: int, saved: Mapping[int, int]) -> tuple[set[int], bool]:
     """The steps in memory that are neither shown in a room nor summarized; and whether a summary is
     not shown either."""
-    if view.view_tokens() - sum(saved.values()) <= room and not any(view.evictions.evicting(room)):
+    if view.view_tokens() - sum(saved.values()) <= room and not view.evictions.evicted(room):
         return set(), False
     shown = fitted(view, room, saved)
     there = {step for first, last in shown.ranges for step in range(first, last + 1)}

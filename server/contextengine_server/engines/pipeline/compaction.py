@@ -98,7 +98,7 @@ def next_step(
 def _left_out(view: View, available: int, options: PipelineOptions) -> int:
     """Where a summary has no room, or so much is neither shown nor summarized nor before the window
     that it is worth a summary: the first step of the newest history that is shown. Else 0."""
-    if not view.summaries or not any(view.evictions.evicting(available)):
+    if not view.summaries or not view.evictions.evicted(available):
         return 0
     shaping = Shaping(view, available, options)
     saved = shaping.now().saved
@@ -190,7 +190,7 @@ def _anchored(
     evicted for want of room they went first, and are not shown any more: they are like the rest."""
     anchored = window.anchored(view, goal.available, options)
     if anchored > view.leading and (
-        any(view.evictions.evicting(goal.available))
+        view.evictions.evicted(goal.available)
         or evicted_by_now(view, goal.available, lambda _: saved) > view.raw_from
     ):
         return view.leading
