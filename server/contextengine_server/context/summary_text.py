@@ -27,6 +27,7 @@ _TOKEN_DIGITS = 9
 and every summary pays twice.
 
 Nothing hangs on how hard a token is to guess: one that the body holds is never taken."""
+_TOKENS = 10**_TOKEN_DIGITS
 _OPENING = re.compile(rf"<<<untrusted (\d{{{_TOKEN_DIGITS}}})\n", re.ASCII)
 
 
@@ -74,8 +75,8 @@ def is_sealed(text: str) -> bool:
 
 
 def _seal(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{_SEAL}{int(digest, 16) % 10**_TOKEN_DIGITS:0{_TOKEN_DIGITS}}]"
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return f"{_SEAL}{_digits(digest)}]"
 
 
 def verify(facts: SummaryFacts, text: str) -> str | None:
@@ -107,9 +108,13 @@ def _fence(body: str) -> str:
     """A token that `body` does not hold, the same for the same body."""
     # A lone surrogate cannot be encoded otherwise; what it is encoded to matters to no one.
     digest = hashlib.sha256(body.encode("utf-8", "surrogatepass"))
-    while (token := f"{int(digest.hexdigest(), 16) % 10**_TOKEN_DIGITS:0{_TOKEN_DIGITS}}") in body:
+    while (token := _digits(digest.digest())) in body:
         digest.update(token.encode())
     return token
+
+
+def _digits(digest: bytes) -> str:
+    return str(int.from_bytes(digest) % _TOKENS).zfill(_TOKEN_DIGITS)
 
 
 def _header(facts: SummaryFacts) -> str:
