@@ -92,8 +92,12 @@ class EvictionHistory:
 
     front: list[CommitSnapshot] = field(default_factory=list)
     """The fullest first; none of them outdoes another."""
-    by_total: list[CommitSnapshot] = field(default_factory=list)
-    """The same by how much history there was."""
+    by_history: list[CommitSnapshot] = field(default_factory=list)
+    """The same by how much history there was, those of one history and its masks by what stood
+    before its newest."""
+    runs: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By the revision of each commit: how much history there was, and the first of the commits of
+    that same history."""
     peak: int = 0
     """The most that a user's message took besides."""
     newest: CommitSnapshot = field(default_factory=CommitSnapshot)
@@ -102,8 +106,12 @@ class EvictionHistory:
     """The revision of the newest commit; 0: there was none."""
 
     def add(self, before: CommitSnapshot, created: int, masked: int = 0) -> None:
-        """Takes in one more commit, of this revision; `masked`: see `CommitSnapshot`."""
-        before = replace(before, masked=masked)
+        """Takes in one more commit, of this revision; `masked`: see `CommitSnapshot`. It counts as
+        following the first commit of the history that the one before it had: all of a compaction
+        leave the same masks."""
+        total, first = self.runs.get(masked, (-1, masked))
+        self.runs[created] = before.total, first if total == before.total else created
+        before = replace(before, masked=first)
         if created >= self.created:
             self.newest, self.created = before, created
         # A commit outdoes none that is fuller: these stand before `first`, those as full to `last`.
@@ -118,21 +126,23 @@ class EvictionHistory:
         gone = set(map(id, self.front[first:])) - {id(one) for some in left for one in some}
         self.front[first:] = [*left[0], before, *left[1]]
         if gone:
-            self.by_total = [one for one in self.by_total if id(one) not in gone]
-        insort(self.by_total, before, key=_total)
+            self.by_history = [one for one in self.by_history if id(one) not in gone]
+        insort(self.by_history, before, key=_history)
         self.peak = max(self.peak, before.peak)
 
     def copy(self) -> EvictionHistory:
         """A copy that goes on by itself."""
-        return replaced(self, front=list(self.front), by_total=list(self.by_total))
+        by_history, runs = list(self.by_history), dict(self.runs)
+        return replaced(self, front=list(self.front), by_history=by_history, runs=runs)
 
     def evicted(self, room: int) -> bool:
         """True where a budget with this much room had evicted something before a commit."""
         return bool(self.front) and self.front[0].view > room
 
     def evicting(self, room: int) -> Iterator[CommitSnapshot]:
-        """The commits before which it had, those of the most history first."""
-        return (before for before in reversed(self.by_total) if before.view > room)
+        """The commits before which it had, those of the most history first; of one history and its
+        masks those before which the most stood before its newest."""
+        return (before for before in reversed(self.by_history) if before.view > room)
 
 
 def history_of(commits: Iterable[tuple[CommitSnapshot, int, int]]) -> EvictionHistory:
@@ -147,5 +157,5 @@ def _emptiness(before: CommitSnapshot) -> int:
     return -before.view
 
 
-def _total(before: CommitSnapshot) -> int:
-    return before.total
+def _history(before: CommitSnapshot) -> tuple[int, int, int]:
+    return before.total, before.masked, before.fixed

@@ -268,8 +268,8 @@ def _reached_before(
     view: View, room: int, commits: Iterable[CommitSnapshot], saved_then: SavedThen
 ) -> int:
     """The running sum before which raw history had been evicted when one of these summaries was
-    committed; 0: there is none. The commits of the most history come first: once no other can have
-    reached further, none is looked at.
+    committed; 0: there is none. The commits come in the order of `EvictionHistory.evicting`: once
+    no other can have reached further, none is looked at.
 
     Where the same was saved of the same history, the one that reached furthest without it did so
     with it: of the many commits of one compaction, which differ in what was free for that history,
@@ -277,20 +277,24 @@ def _reached_before(
     """
     leading = sum(view.atom(step).tokens for step in range(view.leading))
     pinned = sum(view.atom(step).tokens for step in view.pinned if view.holds(step))
-    most = settled_room(view, room)
+    most, peak = settled_room(view, room), view.evictions.peak
     furthest: dict[tuple[int, int], tuple[int, Mapping[int, int]]] = {}
-    reached = 0
+    reached, done = 0, (-1, -1)
     for then in commits:
+        if (then.total, then.masked) == done:
+            continue
         # None reaches further than with all that may stand beside the newest history.
-        if leading <= room and then.total + view.evictions.peak + pinned <= reached:
+        if leading <= room and then.total + peak + pinned <= reached:
             break
         free = room - leading - min(max(0, then.fixed - leading), most)
-        if then.total - free + then.peak + pinned <= reached:
-            continue
-        whole = _reached_in_full(view, then.total, then.peak, free)
         saved = saved_then(then.masked)
         known = furthest.get(once := (then.total, id(saved)))
-        if whole <= reached or (known is not None and whole <= known[0]):
+        least = reached if known is None else max(reached, known[0])
+        if then.total - free + max(peak, then.peak) + pinned <= least:
+            done = then.total, then.masked  # the rest of these had more free
+            continue
+        whole = _reached_in_full(view, then.total, then.peak, free)
+        if whole <= least:
             continue
         furthest[once] = whole, saved
         # What nothing is saved of comes to the same.

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from contextengine_server.context import lawful
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import ReferenceTokens
+from contextengine_server.context.eviction import CommitSnapshot, EvictionHistory
 from contextengine_server.context.lawful import fitting
 from contextengine_server.context.observations import StaleMessage
 from contextengine_server.context.view import View
@@ -208,3 +212,46 @@ def test_a_plan_works_out_no_more_commits_however_many_there_were(
 ) -> None:
     few = commits_worked_out(80, monkeypatch)
     assert 0 < commits_worked_out(320, monkeypatch) <= few + 2
+
+
+def _life(
+    chance: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[View, list[CommitSnapshot]]]:
+    """A session that goes on and is compacted now and then, with every commit that there was."""
+    commits: list[CommitSnapshot] = []
+    add = EvictionHistory.add
+
+    def added(held: EvictionHistory, before: CommitSnapshot, created: int, masked: int = 0) -> None:
+        commits.append(replace(before, masked=masked))
+        add(held, before, created, masked)
+
+    monkeypatch.setattr(EvictionHistory, "add", added)
+    leaf = chance.choice((1_000, 20_000))
+    one, engine = Session(), DagEngine(DagOptions(leaf_chunk_tokens=leaf))
+    room = ReferenceTokens(chance.choice((3_000, 6_000, 12_000)))
+    for _ in range(40):
+        if chance.random() < 0.3:
+            one.say("what of this " * chance.choice((3, 20, 200)))
+        one.read(f"x{chance.randrange(8)}", words=chance.choice((20, 70, 150, 600)))
+        goal = CompactionGoal(room, floor=90, force=chance.random() < 0.3)
+        for _ in range(chance.choice((0, 0, 0, 1, 30))):
+            step = engine.compaction(one.view, goal)
+            if not isinstance(step, CompactionStep):
+                break
+            one.compact(step.first, step.last)
+        yield one.view, commits
+
+
+@given(st.randoms(use_true_random=False))
+def test_what_had_been_evicted_is_what_each_commit_says_by_itself(chance: random.Random) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for view, commits in _life(chance, patch):
+            for room in (1_500, 2_500, 4_000, 8_000, 11_700):
+                then = saved_after(view, BUDGET, TAIL)
+                each = [
+                    lawful._reached_before(view, room, [one], then)
+                    for one in commits
+                    if one.view > room
+                ]
+                known = view.evictions.evicting(room)
+                assert lawful._reached_before(view, room, known, then) == max(each, default=0)
