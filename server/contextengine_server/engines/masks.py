@@ -118,15 +118,17 @@ class Masking:
         stale = reads.before_revision(self._revision)
         key = self._before, stale, self._stays, view.late_mark
         known: dict[Hashable, Masked] = reads.masked
-        masked = known.pop(key, None)
+        masked = known.get(key)
+        if masked is not None and masked.first == self._first:
+            return masked
         if masked is None or masked.first > self._first:
             masks = self.masks()
             masked = Masked(self._first, masks, sorted(masks))
-        elif masked.first < self._first:
+        else:
             masked = masked.behind(self._first)
+        if len(known) >= _KEPT:
+            known.clear()  # at once: several threads may plan
         known[key] = masked
-        if len(known) > _KEPT:
-            known.pop(next(iter(known)))
         return masked
 
     def _stale(self) -> Iterator[tuple[int, StaleMessage]]:
