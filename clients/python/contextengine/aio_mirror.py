@@ -23,8 +23,9 @@ class AsyncMirror:
     session knows one of them, else by what they say (a list whose beginning was cut off, or a
     session whose messages came without ids). Either way the session ends where the list does.
 
-    One call at a time: whoever shares it holds a lock. An outage is raised (ContextEngineError),
-    and then nothing is known of what the session holds.
+    Messages need ids that stay: the host's own, or those of `name_by_content`. One call at a time:
+    whoever shares it holds a lock. An outage is raised (ContextEngineError), and the same list may
+    be handed over again: what is stored already is not stored twice.
     """
 
     def __init__(self, client: AsyncClient, ref: t.SessionRef) -> None:

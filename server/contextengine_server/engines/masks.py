@@ -48,7 +48,7 @@ class Masked(NamedTuple):
         return Masked(first, {step: self.masks[step] for step in steps}, steps)
 
 
-NONE_MASKED = Masked(0, {}, ())
+_NOTHING = Masked(0, {}, ())
 
 
 def masks_of(view: View, tail_steps: int, revision: int | None = None) -> Masks:
@@ -58,7 +58,7 @@ def masks_of(view: View, tail_steps: int, revision: int | None = None) -> Masks:
 
 
 def masking_of(view: View, tail_steps: int, revision: int | None = None) -> Masking:
-    """What works out the same."""
+    """What works out the same, and keeps it."""
     if revision is None:
         revision = max((summary.created for summary in view.summaries), default=0)
     if not revision or not view.observations.stale:
@@ -100,20 +100,12 @@ class Masking:
         stays = view.must_stay() if before > self._first else ()
         self._stays = frozenset(step for step in stays if step < before)
 
-    def masks(self) -> Masks:
-        """All of them: work in proportion to all stale results."""
-        masks = Masks()
-        for sequence, message in self._stale():
-            shown = self._mask(sequence, message)
-            if shown is not None:
-                masks.setdefault(message.step, {})[sequence] = shown
-        return masks
-
     def masked(self) -> Masked:
-        """The same, worked out once for all plans until something comes that moves a mask: commits
-        before which nothing else came leave the same, behind what they cover."""
+        """All of them, worked out once for all plans until something comes that moves a mask:
+        commits before which nothing else came leave the same, behind what they cover. Work in
+        proportion to all stale results, where it is not known yet."""
         if self._before <= self._first:
-            return NONE_MASKED
+            return _NOTHING
         view, reads = self._view, self._view.observations
         stale = reads.before_revision(self._revision)
         key = self._before, stale, self._stays, view.late_mark
@@ -122,7 +114,7 @@ class Masking:
         if masked is not None and masked.first == self._first:
             return masked
         if masked is None or masked.first > self._first:
-            masks = self.masks()
+            masks = self._masks()
             masked = Masked(self._first, masks, sorted(masks))
         else:
             masked = masked.behind(self._first)
@@ -130,6 +122,14 @@ class Masking:
             known.clear()  # at once: several threads may plan
         known[key] = masked
         return masked
+
+    def _masks(self) -> Masks:
+        masks = Masks()
+        for sequence, message in self._stale():
+            shown = self._mask(sequence, message)
+            if shown is not None:
+                masks.setdefault(message.step, {})[sequence] = shown
+        return masks
 
     def _stale(self) -> Iterator[tuple[int, StaleMessage]]:
         """The stale results from the first step on and some before it, by sequence."""

@@ -62,10 +62,10 @@ def test_it_answers_those_of_the_most_history_first(made: list[CommitSnapshot], 
 @given(commits, commits)
 def test_a_copy_goes_on_by_itself(made: list[CommitSnapshot], more: list[CommitSnapshot]) -> None:
     held = history_of(_in_order(made))
-    before, copy = (list(held.front), list(held.by_history)), held.copy()
+    before, copy = (list(held.front), list(held.by_history), dict(held.runs)), held.copy()
     for one in more:
         copy.add(one, 100)
-    assert (held.front, held.by_history) == before
+    assert (held.front, held.by_history, held.runs) == before
 
 
 @given(commits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from contextengine_server.context import lawful
-from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.eviction import CommitSnapshot, EvictionHistory
 from contextengine_server.context.lawful import fitting
@@ -22,7 +21,7 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.bounds import saved_after, short_forms
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.dag import DagEngine, DagOptions
-from contextengine_server.engines.masks import coming_masks, masks_of
+from contextengine_server.engines.masks import Masks, coming_masks, masks_of
 from contextengine_server.testing.engine.trial import trial_of
 
 from .test_dag_compaction import said
@@ -31,6 +30,18 @@ from .test_masks import BUDGET, TAIL, Session
 SMALL, CHUNK = ReferenceTokens(6_000), 2_000
 LATER = 10_000
 """Revisions, more than commits take."""
+
+
+def counted(patch: pytest.MonkeyPatch, owner: object, name: str) -> list[int]:
+    """How often this is called from now on, as the last number of a list."""
+    calls, real = [0], getattr(owner, name)
+
+    def count(*asked: Any) -> Any:
+        calls[-1] += 1
+        return real(*asked)
+
+    patch.setattr(owner, name, count)
+    return calls
 
 
 def read_over(times: int) -> Session:
@@ -92,58 +103,34 @@ def test_what_fits_is_the_same_however_it_is_worked_out() -> None:
             ]
 
 
-def test_what_is_kept_of_masks_is_what_is_worked_out_anew() -> None:
-    for one in grown():
-        view, kept = one.view, []
-        revisions = (1, 3_000, *(s.created for s in view.summaries), 100_000_000)
-        for known in (True, False):  # what plans before left is there, and then it is not
-            if not known:
-                view.observations.masked.clear()
-            masked = [masks_of(view, TAIL, revision) for revision in (*revisions, *revisions)]
-            kept.append([*masked, coming_masks(view, TAIL)])
-        assert kept[0] == kept[1]
-
-
 def test_a_step_looks_at_no_answer_again_that_was_stale_at_the_last_commit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    counted, at = [0], StaleMessage.at
-
-    def look(message: StaleMessage, revision: int) -> object:
-        counted[0] += 1
-        return at(message, revision)
-
     one, engine = read_over(120), DagEngine(DagOptions())
     one.compact(0, 20)
     budget = ReferenceTokens(one.view.view_tokens() - 2_000)
-    monkeypatch.setattr(StaleMessage, "at", look)
+    looks = counted(monkeypatch, StaleMessage, "at")
     engine.plan(one.view, budget)
     engine.due(one.view, budget, None)
-    assert counted[0] > 50  # or there is nothing that could be saved
-    counted[0] = 0
+    assert looks.pop() > 50  # or there is nothing that could be saved
+    looks.append(0)
     for number in range(20):
         one.read("abcdefg"[number % 7], words=60)
         engine.plan(one.view, budget)
         engine.due(one.view, budget, None)
-    assert counted[0] == 0
+    assert looks == [0]
 
 
 def looks(times: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many stale answers each pass of a compaction looks at."""
-    counted, at = [0], StaleMessage.at
-
-    def look(message: StaleMessage, revision: int) -> object:
-        counted[-1] += 1
-        return at(message, revision)
-
     one, engine = read_over(times), DagEngine(DagOptions(leaf_chunk_tokens=CHUNK))
     goal = CompactionGoal(SMALL, force=True, floor=60)
     with monkeypatch.context() as patch:
-        patch.setattr(StaleMessage, "at", look)
+        passes = counted(patch, StaleMessage, "at")
         while isinstance(step := engine.compaction(one.view, goal), CompactionStep):
             one.compact(step.first, step.last)
-            counted.append(0)
-    return counted
+            passes.append(0)
+    return passes
 
 
 def test_a_pass_looks_at_no_more_for_the_passes_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,16 +153,10 @@ def steps_looked_at(times: int, monkeypatch: pytest.MonkeyPatch) -> int:
         pass
     assert len(one.view.evictions.front) > 2 * times
     one.add([replace(row, created=row.created + LATER) for row in rows[80 * times :]])
-    counted, atom = [0], View.atom
-
-    def look(view: View, step: int) -> Atom:
-        counted[0] += 1
-        return atom(view, step)
-
     with monkeypatch.context() as patch:
-        patch.setattr(View, "atom", look)
+        steps = counted(patch, View, "atom")
         assert engine.plan(one.view, room).cut
-    return counted[0]
+    return steps[0]
 
 
 def test_a_plan_looks_at_no_more_steps_in_a_larger_room_after_more_commits(
@@ -195,16 +176,10 @@ def commits_worked_out(turns: int, monkeypatch: pytest.MonkeyPatch) -> int:
         while one.compaction(engine, room):
             pass
     assert len(one.view.evictions.front) > turns // 8
-    counted, worked_out = [0], lawful._reached_in_full
-
-    def count(*asked: Any) -> int:
-        counted[0] += 1
-        return worked_out(*asked)
-
     with monkeypatch.context() as patch:
-        patch.setattr(lawful, "_reached_in_full", count)
+        commits = counted(patch, lawful, "_reached_in_full")
         assert engine.plan(one.view, room).cut
-    return counted[0]
+    return commits[0]
 
 
 def test_a_plan_works_out_no_more_commits_however_many_there_were(
@@ -255,3 +230,23 @@ def test_what_had_been_evicted_is_what_each_commit_says_by_itself(chance: random
                 ]
                 known = view.evictions.evicting(room)
                 assert lawful._reached_before(view, room, known, then) == max(each, default=0)
+
+
+@given(st.randoms(use_true_random=False))
+def test_what_is_kept_of_masks_is_what_is_worked_out_anew(chance: random.Random) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for view, _ in _life(chance, patch):
+            newest = view.atoms[-1].entries[-1].created
+            asked = [(chance.randrange(1, 4), chance.randrange(newest + 200)) for _ in range(12)]
+            kept = _masks(view, asked)
+            known, view.observations.masked = view.observations.masked, {}
+            assert kept == _masks(view, asked[::-1])[::-1]
+            view.observations.masked = known
+
+
+def _masks(view: View, asked: Sequence[tuple[int, int]]) -> list[tuple[Masks, Masks, Masks]]:
+    """What is masked by now and would be, and what was once, for these tails and revisions."""
+    return [
+        (masks_of(view, tail), coming_masks(view, tail), masks_of(view, tail, revision))
+        for tail, revision in asked
+    ]
