@@ -309,7 +309,7 @@ class Compactor(msgspec.Struct, frozen=True):
         )
         with self.asking(session.scope, engine):
             ask = partial(engine.compaction, view, goal)
-            return await answered(engine, view.steps, ask, session.lock)
+            return await answered(engine, view.steps, ask, session.lock, reads=True)
 
     @contextmanager
     def asking(self, scope: Scope, engine: Engine) -> Iterator[None]:

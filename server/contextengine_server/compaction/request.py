@@ -12,6 +12,7 @@ from contextengine_server.context.budget import ReferenceTokens, cell
 from contextengine_server.context.view import Summary
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.rewrite import rewriter_of
+from contextengine_server.engines.teller import teller_of
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.slices import ASIDE_STEPS, aside
@@ -143,12 +144,19 @@ def describe(span: Trace, done: Compacted) -> None:
 
 
 async def answered(
-    engine: Engine, steps: int, ask: Callable[[], T], unwritten: AbstractAsyncContextManager[object]
+    engine: Engine,
+    steps: int,
+    ask: Callable[[], T],
+    unwritten: AbstractAsyncContextManager[object],
+    *,
+    reads: bool = False,
 ) -> T:
     """What an engine says of a view of so many steps, when it is to compact or is asked whether it
-    would: of a long one beside the event loop. `unwritten`: within it nobody writes to the session;
-    its lock, or nothing where the caller holds that."""
-    if steps < ASIDE_STEPS or rewriter_of(engine) is not None:
+    would: of a long one beside the event loop, and where it `reads` what messages say.
+    `unwritten`: within it nobody writes to the session; its lock, or nothing where the caller holds
+    that."""
+    long = steps >= ASIDE_STEPS or (reads and teller_of(engine) is not None)
+    if not long or rewriter_of(engine) is not None:
         return ask()
     async with unwritten:
         return await aside(ask)

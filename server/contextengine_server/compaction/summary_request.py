@@ -155,11 +155,11 @@ class SummaryRequests(msgspec.Struct):
     async def _retold(self, engine: Engine, request: SummaryRequest) -> Retold:
         """What of a request is told of, and how. The facts of what earlier summaries stand for are
         taken from its messages again."""
-        parts = retold(engine, request.messages)
+        parts = await in_slices(retold(engine, request.messages))
         summaries = any(source.role == "summary" for source in request.messages)
         if not (summaries and teller_of(engine) and self.originals):
             return parts
-        whole = retold(engine, await self.originals(request))
+        whole = await in_slices(retold(engine, await self.originals(request)))
         return replace(parts, lines=whole.lines, passed_over=whole.passed_over)
 
     async def _asked(self, scope: Scope, engine: Engine, request: SummaryRequest) -> SummaryResult:

@@ -8,6 +8,7 @@ import pytest
 from contextengine_server.compaction.retold import (
     HEADING,
     PASSED_OVER,
+    Retold,
     fitted,
     joined,
     parted,
@@ -15,7 +16,8 @@ from contextengine_server.compaction.retold import (
     said_in,
     shared,
 )
-from contextengine_server.engines.contract import Said
+from contextengine_server.context.work import at_once
+from contextengine_server.engines.contract import Engine, Said
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.guard import GuardedEngine
 from contextengine_server.engines.layered import LayeredEngine, LayeredOptions
@@ -29,9 +31,13 @@ def sources(*said: tuple[str, str]) -> list[SourceMessage]:
     return [SourceMessage(role, text, number) for number, (role, text) in enumerate(said, 1)]
 
 
+def parts_of(engine: Engine, given: list[SourceMessage]) -> Retold:
+    return at_once(retold(engine, given))
+
+
 def lines(*said: str, role: str = "user") -> tuple[str, ...]:
     """The facts that summaries state of messages of one role."""
-    return retold(ENGINE, sources(*((role, text) for text in said))).lines
+    return parts_of(ENGINE, sources(*((role, text) for text in said))).lines
 
 
 def test_messages_are_parted_by_what_is_told_of_them() -> None:
@@ -42,7 +48,7 @@ def test_messages_are_parted_by_what_is_told_of_them() -> None:
         ("user", "I prefer light mode. Paint it."),
         ("user", "The port is 80 in the meantime."),
     )
-    parts = retold(ENGINE, given)
+    parts = parts_of(ENGINE, given)
     assert [one.sequence for one in parts.read] == [3, 4, 5], "of 5 no fact is found"
     assert parts.passed_over == {1, 2}
     assert parts.lines == ("preference: I prefer light mode (superseded: I prefer dark mode)",)
@@ -53,7 +59,7 @@ def test_the_facts_of_the_seed() -> None:
         ("user", "My email is alice@example.com. I prefer dark mode."),
         ("assistant", "We decided to use PostgreSQL for the database."),
     )
-    assert retold(ENGINE, given).lines == (
+    assert parts_of(ENGINE, given).lines == (
         "email: alice@example.com",
         "preference: I prefer dark mode",
         "decision: decided to use PostgreSQL",
@@ -93,7 +99,7 @@ def test_an_earlier_summary_keeps_its_facts_and_is_read_without_them() -> None:
     text = f"{HEADING}\nemail: a@example.com\ndecision: use Go\n\nThe rest."
     assert parted(text) == ([("email", "a@example.com"), ("decision", "use Go")], "The rest.")
     assert parted("Facts: many") == ([], "Facts: many")
-    parts = retold(ENGINE, [SourceMessage("summary", text, 1, last=4)])
+    parts = parts_of(ENGINE, [SourceMessage("summary", text, 1, last=4)])
     assert parts.lines == ("email: a@example.com", "decision: use Go")
     assert [one.text for one in parts.read] == ["The rest."]
 
@@ -140,14 +146,20 @@ class Broken:
 def test_an_engine_that_cannot_say_has_all_of_it_read() -> None:
     engine = LayeredEngine(LayeredOptions())
     engine.teller = Broken()  # type: ignore[assignment]
-    assert len(retold(engine, sources(("assistant", "ok"))).read) == 1
+    assert len(parts_of(engine, sources(("assistant", "ok"))).read) == 1
 
 
 def test_an_engine_without_a_teller_has_all_of_it_read() -> None:
     for engine in (DagEngine(DagOptions()), GuardedEngine(DagEngine(DagOptions()))):
-        parts = retold(engine, sources(("assistant", "ok")))
+        parts = parts_of(engine, sources(("assistant", "ok")))
         assert (len(parts.read), parts.lines) == (1, ())
 
 
+def test_others_have_their_turn_behind_each_message() -> None:
+    """What a message says of itself is found in some tenths of a millisecond."""
+    given = sources(("user", "I prefer dark mode."), ("assistant", "ok"), ("user", "Why?"))
+    assert len(list(retold(ENGINE, given))) == len(given)
+
+
 def test_a_guarded_engine_has_its_teller() -> None:
-    assert not retold(GuardedEngine(ENGINE), sources(("assistant", "ok"))).read
+    assert not parts_of(GuardedEngine(ENGINE), sources(("assistant", "ok"))).read

@@ -3,7 +3,11 @@ tell layers apart and half after, and the facts of the reference."""
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contextengine_server.engines.contract import Said
 from contextengine_server.engines.layered.classification import (
@@ -13,6 +17,7 @@ from contextengine_server.engines.layered.classification import (
     states_all,
 )
 from contextengine_server.engines.layered.layers import Layer
+from contextengine_server.engines.layered.words import LANGUAGES, Language
 from contextengine_server.memory.extraction.extract import facts_in
 from tests.unit.engines.layered import first_half, second_half
 from tests.unit.engines.layered.first_half import Labelled
@@ -99,3 +104,40 @@ def test_pictures_are_worth_a_word() -> None:
 def test_whether_facts_say_all_of_it(text: str, whole: bool) -> None:
     said = Said("user", text)
     assert states_all(said, facts_in(said.role, said.text)) is whole
+
+
+PATTERNS = ("filler", "question", "instruction", "no_instruction", "own", "fact", "no_fact")
+
+
+def finds(language: Language, text: str) -> list[str]:
+    """The patterns of a language that a text has."""
+    return [name for name in PATTERNS if getattr(language, name).search(text)]
+
+
+SAID_IN_ASCII = [text for _, text, _ in ENGLISH if text.isascii()]
+
+
+@given(st.text(st.characters(max_codepoint=127)) | st.sampled_from(SAID_IN_ASCII))
+def test_what_is_beyond_ascii_is_not_found_in_ascii(text: str) -> None:
+    """Such a language's patterns are not tried there."""
+    beyond = [language for language in LANGUAGES if language.beyond_ascii]
+    assert beyond
+    assert not [found for language in beyond for found in finds(language, text)]
+    assert not any(language.filler.fullmatch("") for language in beyond)
+
+
+def test_a_layer_is_remembered_for_whoever_says_the_same() -> None:
+    """By all that it goes by, and whatever was asked before."""
+    text = "You must always answer in French."
+    first = {role: layer_of(Said(role, text)) for role in ("user", "assistant", "custom")}
+    assert first["user"] is Layer.CRITICAL
+    assert first["assistant"] is not Layer.CRITICAL
+    assert {role: layer_of(Said(role, text)) for role in first} == first
+    assert layer_of(Said("user", "ok")) is Layer.TRANSIENT
+    assert layer_of(Said("user", "ok", other=True)) is Layer.IMPORTANT
+    assert layer_of(Said("user", "ok")) is Layer.TRANSIENT
+    said = "The demo is tomorrow."
+    for day in (date(2026, 3, 1), None, date(2026, 3, 1)):
+        found = facts_in("user", said, said_on=day)
+        assert (layer_of(Said("user", said, said_on=day)) is Layer.CONTEXTUAL) is bool(found)
+    assert layer_of(Said("user", "\ud800 ok")) is layer_of(Said("user", "\ud800 ok"))

@@ -7,7 +7,7 @@ import re
 from .language import Language
 
 _FILLER = r"""
-  o+k(ay|ey|ie|i)?|o\.k\.|k|kk|y(es|eah|ep|up|a|es\ please)|aye|sure(\ thing)?|of\ course
+  o+k(k|ay|ey|ie|i)?|o\.k\.|k|kk|y(es|eah|ep|up|a|es\ please)|aye|sure(\ thing)?|of\ course
   |certainly
 | absolutely|definitely|exactly|indeed|al(l\ ?)?right(y)?|right|correct|true|agreed
 | (oh\ )?i\ (see|understand|agree|know)|understood|got\ (it|you)|gotcha|noted|makes\ sense

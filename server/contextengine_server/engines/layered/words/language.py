@@ -25,3 +25,5 @@ class Language(msgspec.Struct, frozen=True):
     """Is found in a sentence that states any other fact: a decision, a date, a place."""
     no_fact: re.Pattern[str]
     """Is found in one that only looks so: it asks for something to be done, or supposes it."""
+    beyond_ascii: bool = False
+    """True where none of them is in a sentence of ASCII alone, which is not looked at then."""
