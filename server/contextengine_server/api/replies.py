@@ -3,7 +3,7 @@ fields."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from contextengine_proto.v1 import assemble_pb2 as out
 from contextengine_proto.v1 import budget_pb2, engine_info_pb2, lifecycle_pb2, message_pb2
@@ -13,7 +13,8 @@ from contextengine_server.commands.turn.assemble import ReplyFields
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.budget import ModelTokens, ReferenceTokens, in_model
 from contextengine_server.context.message import Form, Role
-from contextengine_server.context.plan import Beside, Reshaped, Summarized, spared_by
+from contextengine_server.context.plan import Reshaped, Summarized, spared_by
+from contextengine_server.context.prefix import NO_STEP
 from contextengine_server.context.work import Work, batches
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.host_capabilities import host_compacts, host_limits
@@ -26,7 +27,6 @@ from contextengine_server.slices import let_go
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.slots import origin_sequence, summary_info
 
-MAX_BIGGEST = 10
 DEFERRAL = "tool-deferral"
 """What defers tools, among the layers that took tokens away."""
 
@@ -287,54 +287,25 @@ def decision(item: Decision) -> out.Decision:
     return said
 
 
-def biggest(assembly: Assembly) -> list[out.BigItem]:
+def biggest(assembly: Assembly) -> Iterator[out.BigItem]:
     """The biggest items of a list that exceeds its budget, largest first, and why each cannot
     go."""
-    items: list[tuple[int, int, out.BigItem]] = []
-    index = 0
-    for segment in assembly.listed:
-        if isinstance(segment, Beside):  # none, where the list exceeds the budget
-            index += 1
-            continue
-        if isinstance(segment, Summarized):
-            origin = message_pb2.Origin(summary_id=segment.summary.id)
-            items.append(
-                (
-                    -segment.summary.tokens,
-                    index,
-                    _big(index, origin, segment.summary.tokens, "never evicted"),
-                )
-            )
-            index += 1
-            continue
-        for step in range(segment.first, segment.last + 1):
-            rule = _why(assembly, step)
-            for slot in assembly.view.atom(step).slots:
-                shown = (
-                    segment.slots.get(slot.sequence, slot)
-                    if isinstance(segment, Reshaped)
-                    else slot
-                )
-                if shown.synthetic:
-                    origin = message_pb2.Origin(synthetic="no result was recorded")
-                else:
-                    origin = message_pb2.Origin.FromString(origin_sequence(max(0, shown.sequence)))
-                items.append((-shown.tokens, index, _big(index, origin, shown.tokens, rule)))
-                index += 1
-    items.sort(key=_by_size)
-    return [item for _, _, item in items[:MAX_BIGGEST]]
-
-
-def _by_size(item: tuple[int, int, out.BigItem]) -> tuple[int, int]:
-    return item[0], item[1]
-
-
-def _big(index: int, origin: message_pb2.Origin, tokens: int, rule: str) -> out.BigItem:
-    return out.BigItem(index=index, origin=origin, tokens=tokens, rule=rule)
+    for placed in assembly.joined.largest:
+        slot = placed.slot
+        if slot.synthetic:
+            origin = message_pb2.Origin(synthetic="no result was recorded")
+        elif placed.step == NO_STEP:
+            origin = out.AssembleResponse.FromString(slot.frame).items[0].origin
+        else:
+            origin = message_pb2.Origin.FromString(origin_sequence(max(0, slot.sequence)))
+        rule = _why(assembly, placed.step)
+        yield out.BigItem(index=placed.index, origin=origin, tokens=slot.tokens, rule=rule)
 
 
 def _why(assembly: Assembly, step: int) -> str:
     view = assembly.view
+    if step == NO_STEP:
+        return "never evicted"
     if step < view.leading:
         return "leading"
     if step in view.pinned:

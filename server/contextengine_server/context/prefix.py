@@ -11,9 +11,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from heapq import nlargest
 from itertools import accumulate, takewhile
 from operator import attrgetter
 
+import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.context.message import HASH_BYTES, Slot
@@ -24,7 +26,6 @@ from contextengine_server.context.plan import (
     Plan,
     Reshaped,
     Summarized,
-    segment_slots,
     shown_at,
 )
 from contextengine_server.context.view import View
@@ -38,13 +39,32 @@ JOINED_AT_ONCE = 2_000
 each."""
 
 
+LARGEST = 10
+"""Of the largest items of a list so many are known."""
+NO_STEP = -1
+"""Where an item stands for no step alone: a summary, or what is laid between."""
+
+
 class Unjoined(Exception):
     """A list has more items that no prefix holds than may be joined at once: first
     `PrefixCache.joining` is to have one hold them."""
 
 
+class Placed(msgspec.Struct, frozen=True, eq=False):
+    """An item of a list."""
+
+    index: int
+    step: int
+    """The step that it is of, or NO_STEP."""
+    slot: Slot
+
+
 SEED = b"contextengine"
 _FRAME, _HASH, _TOKENS = attrgetter("frame"), attrgetter("hash"), attrgetter("tokens")
+
+
+def _tokens_of(placed: Placed) -> int:
+    return placed.slot.tokens
 
 
 def chained(hashes: Iterable[bytes], before: bytes = SEED) -> list[bytes]:
@@ -67,6 +87,8 @@ class Prefix:
     """sums[n]: the tokens of the first n items."""
     at: dict[bytes, int] = field(default_factory=lambda: {SEED: 0})
     """Each link's n."""
+    largest: tuple[Placed, ...] = ()
+    """Its largest items, the largest first; of those alike, the first."""
     next_step: int = -1
     """The step that the last range goes on with; -1: nothing is joined yet."""
     joined: bool = False
@@ -82,13 +104,14 @@ class Prefix:
         they show of that step itself. Raises Unjoined, with nothing added, where they have more
         than `most` steps or so; 0: as many as there are."""
         settled: list[Slot] = []
+        steps: list[int] = []
         following: list[Slot] = []
         for segment in segments:
-            if isinstance(segment, Summarized):
-                settled.append(segment.summary.slot)
-                continue
-            if isinstance(segment, Beside):
-                settled.append(segment.slot)
+            if isinstance(segment, (Summarized, Beside)):
+                settled.append(
+                    segment.slot if isinstance(segment, Beside) else segment.summary.slot
+                )
+                steps.append(NO_STEP)
                 continue
             first = max(segment.first, self.next_step)
             if 0 < most < len(settled) + segment.last - first:
@@ -100,7 +123,9 @@ class Prefix:
                     following = slots
                 else:
                     settled += slots
+                    steps += [step] * len(slots)
         if settled:
+            self._measure(settled, steps)
             links = chained(map(_HASH, settled), self.links[-1])[1:]
             for index, link in enumerate(links, len(self.links)):
                 self.at[link] = index
@@ -110,13 +135,33 @@ class Prefix:
         self.next_step = max(self.next_step, before)
         return following
 
+    def _measure(self, settled: Sequence[Slot], steps: Sequence[int]) -> None:
+        """These come behind all that it has: some may be among its largest."""
+        least = self.largest[-1].slot.tokens if len(self.largest) == LARGEST else -1
+        if max(map(_TOKENS, settled)) > least:
+            count = len(self.frames)
+            of_these = nlargest(LARGEST, range(len(settled)), lambda at: settled[at].tokens)
+            new = [Placed(count + at, steps[at], settled[at]) for at in of_these]
+            self.largest = tuple(nlargest(LARGEST, (*self.largest, *new), _tokens_of))
+
     def followed(self, slots: Sequence[Slot], begun: bool) -> JoinedList:
-        """The list that has these items behind all of the prefix."""
+        """The list that has these items, of the step that it goes on with, behind all of the
+        prefix."""
         links = chained(map(_HASH, slots), self.links[-1])
         sums = [*accumulate(map(_TOKENS, slots), initial=self.sums[-1])]
         count, frames = len(self.frames), [*map(_FRAME, slots)]
         return JoinedList(
-            self, count, frames, links[1:], sums[1:], count + len(frames), links[-1], begun
+            self,
+            count,
+            frames,
+            links[1:],
+            sums[1:],
+            count + len(frames),
+            links[-1],
+            self.largest,
+            slots,
+            self.next_step,
+            begun,
         )
 
 
@@ -136,6 +181,12 @@ class JoinedList:
     """The list's length."""
     context_hash: bytes
     """Names the whole list."""
+    large: tuple[Placed, ...]
+    """The largest of those that belong to the prefix."""
+    following: Sequence[Slot]
+    """What follows them, as it was before it was encoded."""
+    step: int
+    """The step of all that follows."""
     begun: bool = False
     """True where nothing was joined for this epoch before."""
 
@@ -163,6 +214,14 @@ class JoinedList:
             yield
         pieces += self.frames[max(0, count - self.count) :]
         return pieces
+
+    @property
+    def largest(self) -> list[Placed]:
+        """Its largest items, LARGEST at most, the largest first; of those alike, the first."""
+        following = (
+            Placed(at, self.step, one) for at, one in enumerate(self.following, self.count)
+        )
+        return nlargest(LARGEST, (*self.large, *following), _tokens_of)
 
     def tokens_of(self, count: int) -> int:
         """The tokens of the first `count` items."""
@@ -217,9 +276,8 @@ class PrefixCache:
         last = segments[-1] if segments else None
         if last is None or isinstance(last, (Summarized, Beside)) or last.last != newest:
             # A list that does not end with the newest steps is joined from nothing.
-            slots = [slot for segment in segments for slot in segment_slots(segment, view)]
-            prefix.joined = True
-            return Prefix().followed(slots, begun)
+            prefix.joined, alone = True, Prefix()
+            return alone.followed(alone.add(segments, view, newest + 1), begun)
         following = prefix.add(_behind(segments, prefix.next_step), view, newest, most)
         prefix.joined = True
         return prefix.followed(following, begun)

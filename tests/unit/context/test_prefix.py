@@ -4,6 +4,8 @@ gives."""
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from contextengine_server.context.layout import everything
 from contextengine_server.context.plan import Keep, Plan, segment_slots
@@ -42,6 +44,23 @@ def check(joined: JoinedList, one: Trial, plan: Plan) -> None:
         assert joined.tokens_of(count) == sums[count]
         assert joined.length_of(links[count]) == count
     assert joined.length_of(b"of another list") is None
+    check_largest(joined, one, plan)
+
+
+def check_largest(joined: JoinedList, one: Trial, plan: Plan) -> None:
+    """Ten at most, each where it stands and of the step that it is of."""
+    items = [
+        (slot, step)
+        for segment in plan.segments
+        if isinstance(segment, Keep)
+        for step in range(segment.first, segment.last + 1)
+        for slot in one.view.atom(step).slots
+    ]
+    assert len(items) == joined.total
+    order = sorted(range(len(items)), key=lambda at: (-items[at][0].tokens, at))[:10]
+    assert [placed.index for placed in joined.largest] == order
+    for placed in joined.largest:
+        assert (placed.slot, placed.step) == items[placed.index]
 
 
 def test_every_step_goes_on_from_the_last() -> None:
@@ -81,6 +100,24 @@ def test_the_epochs_that_were_used_last_are_kept() -> None:
     cache.clear()
     assert cache.size == 0
     assert cache.join("e0", whole(one), one.view).begun
+
+
+SIZES = st.lists(st.integers(0, 40), min_size=2, max_size=60)
+
+
+@given(SIZES, st.integers(1, 30))
+@example([*range(100, 160)], 1)
+def test_its_largest_items_are_known_however_it_came_to_be(sizes: list[int], batch: int) -> None:
+    rows = said(*[(("user", "assistant")[at % 2], size) for at, size in enumerate(sizes)])
+    one, cache, earlier = trial_of(rows[:1]), PrefixCache(), list[tuple[JoinedList, list[int]]]()
+    for first in range(1, len(rows), batch):
+        joined = cache.join("epoch", whole(one), one.view)
+        check_largest(joined, one, whole(one))
+        earlier.append((joined, [placed.index for placed in joined.largest]))
+        one.add(rows[first : first + batch])
+    check_largest(cache.join("epoch", whole(one), one.view), one, whole(one))
+    for joined, largest in earlier:
+        assert [placed.index for placed in joined.largest] == largest, "a list stays as it is"
 
 
 LONG = said(*[("user", 4), ("assistant", 6)] * 500)
