@@ -236,6 +236,33 @@ def test_what_is_written_step_by_step_is_what_is_written_at_once(data: st.DataOb
         assert (written == body) == (whole and not addition)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([], ["Notes."]),
+        (["Be brief."], ["Be brief.\n\nNotes."]),
+        (["Be brief.", [{"type": "text", "text": "\u00e9"}]], ["Be brief.", ["\u00e9", "Notes."]]),
+    ],
+)
+def test_what_is_added_to_instructions_makes_no_message_beside_them(
+    before: list[Any], after: list[Any]
+) -> None:
+    """Templates of models take one message of instructions, at the beginning."""
+    leading = [{"role": "developer", "content": one, "name": "n"} for one in before]
+    body = json.dumps({"messages": [*leading, *talk("a", "b")]}).encode()
+    request = Reader().read(CHAT, body, "talk")
+    assembly = Assembly(
+        tuple(Item(message=one) for one in request.messages),
+        AssembleResponse(system_prompt_addition="Notes."),
+    )
+    sent = json.loads(Writer().written(request, assembly))["messages"]
+    assert sent[len(after) :] == talk("a", "b")
+    for row, first, words in zip(sent, leading or [{"role": "system"}], after, strict=False):
+        given = row["content"]
+        assert words == (given if isinstance(given, str) else [one["text"] for one in given])
+        assert {**row, "content": ""} == {**first, "content": ""}
+
+
 def test_what_the_client_comes_to_hold_is_written_as_it_has_it() -> None:
     dialect = dialect_of("/v1/chat/completions")
     assert dialect is not None

@@ -30,8 +30,18 @@ class Chat(Dialect):
         return to_openai([message])
 
     def instructed(self, document: Document, text: str, leading: list[str]) -> dict[str, object]:
-        first = document.instructions[0].get("role") if leading else "system"
-        leading.append(json.dumps({"role": first, "content": text}))
+        """Many servers take one message of instructions alone, as the templates of their models say
+        (Qwen's, Gemma's): none is added to those that are there."""
+        if not leading:
+            leading.append(json.dumps({"role": "system", "content": text}))
+            return {}
+        last = document.instructions[-1]
+        given = last.get("content")
+        if isinstance(given, list):
+            content: object = [*given, {"type": "text", "text": text}]
+        else:
+            content = f"{given}\n\n{text}" if given else text
+        leading[-1] = json.dumps({**last, "content": content})
         return {}
 
     def whole(self, body: Mapping[str, Any]) -> Reply | None:
