@@ -177,6 +177,12 @@ class Responses:
                 events.append({"type": "response.output_text.done", **done})
                 part = item["content"][0]
                 events.append({"type": "response.content_part.done", "part": part, **inner})
+            elif item["type"] == "function_call":
+                inner = {"item_id": item["id"], **where}
+                kind, given = "response.function_call_arguments", item["arguments"]
+                for piece in _pieces(given):
+                    events.append({"type": f"{kind}.delta", "delta": piece, **inner})
+                events.append({"type": f"{kind}.done", "arguments": given, **inner})
             events.append({"type": "response.output_item.done", "item": item, **where})
         events.append({"type": "response.completed", "response": whole})
         return [{**event, "sequence_number": at} for at, event in enumerate(events)]
