@@ -247,6 +247,9 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     damaged: bool = False
     """True where its row is not what its hash names: it is a gap that says so, and `hash` is what
     the row should be."""
+    plain: bool = False
+    """True where its encoding is known to hold no base64: a large one need not be looked through
+    again."""
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -329,6 +329,7 @@ def arrived(message: Incoming, sequence: int, revision: int, live_index: int = -
         revision,
         message.time_ms,
         live_index,
+        plain=message.plain,
     )
 
 

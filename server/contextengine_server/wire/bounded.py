@@ -73,15 +73,20 @@ def may_be_bounded(traits: Traits) -> bool:
     return spoken and not traits.sealed and not traits.pinned
 
 
-def may_be_marked(traits: Traits, body: bytes) -> bool:
-    """True where a message of this encoding may hold base64 that is shown as what it is."""
-    return may_be_bounded(traits) and may_hold_runs(body)
+def may_be_marked(entry: Entry) -> bool:
+    """True where a message may hold base64 that is shown as what it is."""
+    return (
+        not entry.plain
+        and len(entry.body) > MIN_MARKED_BYTES
+        and may_be_bounded(entry.traits)
+        and may_hold_runs(entry.body)
+    )
 
 
 def marked(entry: Entry, sequence: int) -> pb.Message:
     """A message decoded, with markers in place of its base64. `sequence`: as for `mark_runs`."""
     message = pb.Message.FromString(entry.body)
-    if may_be_marked(entry.traits, entry.body):
+    if may_be_marked(entry):
         mark_runs(message, sequence)
     return message
 

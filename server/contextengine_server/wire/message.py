@@ -15,7 +15,8 @@ from contextengine_server.context.message import HASH_BYTES, MadeBy, ReadKey, Tr
 from contextengine_server.errors import InvalidField
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
-from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_marked
+from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_bounded
+from .encoded_runs import may_hold_runs
 from .reads import call_key, facts_of_result, read_key
 from .thoughts import made_by, thinking_of
 
@@ -51,6 +52,8 @@ class Incoming:
     fixed_tokens: int
     """What is estimated otherwise: framing, images, files."""
     time_ms: int | None
+    plain: bool
+    """Its encoding holds no base64."""
     own: bool = False
     """True for an item of the service that came back, known by its id or, within a session, by its
     content."""
@@ -294,7 +297,8 @@ def read(message: pb.Message, field: str) -> Incoming:
     _check(message, parts, kinds, field)
     traits = read_traits(message, parts, kinds)
     body = message.SerializeToString(deterministic=True)
-    if len(body) > MIN_MARKED_BYTES and may_be_marked(traits, body):
+    plain = len(body) <= MIN_MARKED_BYTES or not may_hold_runs(body)
+    if not plain and may_be_bounded(traits):
         counted = pb.Message.FromString(body)
         mark_runs(counted, 0)
         texts, fixed = countable(counted)
@@ -311,6 +315,7 @@ def read(message: pb.Message, field: str) -> Incoming:
         texts=texts,
         fixed_tokens=fixed,
         time_ms=time_ms,
+        plain=plain,
         own=message.id.startswith(OWN_PREFIX),
     )
 
