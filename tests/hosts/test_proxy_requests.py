@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.hosts.providers import Answer, Json
-from tests.hosts.stage import proxied, staged
-from tests.hosts.upstream import serving
-from tests.integration.harness import house
+from tests.hosts.stage import apart, proxied, staged
+from tests.hosts.upstream import Upstream, serving
+from tests.integration.harness import PATIENCE_S, house
 
 
 def _deep_call(depth: int) -> Json:
@@ -104,3 +105,28 @@ async def test_a_body_that_says_it_is_not_compressed_is_read(tmp_path: Path) -> 
     ):
         await client.post(f"{stage.base}/v1/chat/completions", json=body, headers=told)
         assert await stage.sessions() == ["s"]
+
+
+async def test_whoever_asks_for_websockets_is_told_to_use_http(tmp_path: Path) -> None:
+    """426 alone has Codex go on with HTTP at once: what fails otherwise it tries again."""
+    upstream = Upstream(lambda number, given: Answer("Yes."))
+    asked = (
+        "GET /v1/responses HTTP/1.1\r\nHost: it\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    async with (
+        serving(upstream.application) as there,
+        apart(there, "127.0.0.1:1", tmp_path) as (_, base),
+    ):
+        reads, writes = await asyncio.open_connection("127.0.0.1", httpx2.URL(base).port)
+        writes.write(asked.encode())
+        head, _, body = (await asyncio.wait_for(reads.read(), PATIENCE_S)).partition(b"\r\n\r\n")
+        writes.close()
+        status, *told = head.decode().lower().split("\r\n")
+        assert status == "http/1.1 426 upgrade required"
+        assert "upgrade: http/1.1" in told, "RFC 9110, 15.5.22"
+        assert f"content-length: {len(body)}" in told
+        assert "use HTTP" in json.loads(body)["error"]["message"]
+        async with httpx2.AsyncClient() as client:
+            assert (await client.get(f"{base}/v1/models")).status_code == 200
+    assert [one.path for one in upstream.seen] == ["/v1/models"]

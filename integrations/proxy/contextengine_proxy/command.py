@@ -12,6 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from .application import HEALTH, Proxy, Settings
+from .upgrades import NoWebSockets
 from .windows import Windows
 
 EXAMPLES = f"""\
@@ -71,6 +72,7 @@ def main(words: Sequence[str] | None = None) -> int:
         date_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=30,
+        ws=NoWebSockets,
     )
     uvicorn.Server(config).run()
     return 0
