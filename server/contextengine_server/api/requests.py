@@ -24,7 +24,8 @@ from contextengine_server.session.rehydration.workspace import WorkspaceFile
 from contextengine_server.session.usage.escalation import stopped_for_length
 from contextengine_server.telemetry.tracing import Trace
 from contextengine_server.tokens import MESSAGE_TOKENS
-from contextengine_server.wire.message import check_parts, texts_of
+from contextengine_server.wire.checks import check_parts
+from contextengine_server.wire.message import texts_of
 from contextengine_server.wire.overflow import limit_in
 
 MAX_SECTIONS = 32

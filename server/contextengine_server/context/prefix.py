@@ -50,7 +50,7 @@ class Unjoined(Exception):
     `PrefixCache.joining` is to have one hold them."""
 
 
-class Placed(msgspec.Struct, frozen=True, eq=False):
+class PlacedSlot(msgspec.Struct, frozen=True, eq=False):
     """An item of a list."""
 
     index: int
@@ -63,7 +63,7 @@ SEED = b"contextengine"
 _FRAME, _HASH, _TOKENS = attrgetter("frame"), attrgetter("hash"), attrgetter("tokens")
 
 
-def _tokens_of(placed: Placed) -> int:
+def _tokens_of(placed: PlacedSlot) -> int:
     return placed.slot.tokens
 
 
@@ -87,7 +87,7 @@ class Prefix:
     """sums[n]: the tokens of the first n items."""
     at: dict[bytes, int] = field(default_factory=lambda: {SEED: 0})
     """Each link's n."""
-    largest: tuple[Placed, ...] = ()
+    largest: tuple[PlacedSlot, ...] = ()
     """Its largest items, the largest first; of those alike, the first."""
     next_step: int = -1
     """The step that the last range goes on with; -1: nothing is joined yet."""
@@ -141,7 +141,7 @@ class Prefix:
         if max(map(_TOKENS, settled)) > least:
             count = len(self.frames)
             of_these = nlargest(LARGEST, range(len(settled)), lambda at: settled[at].tokens)
-            new = [Placed(count + at, steps[at], settled[at]) for at in of_these]
+            new = [PlacedSlot(count + at, steps[at], settled[at]) for at in of_these]
             self.largest = tuple(nlargest(LARGEST, (*self.largest, *new), _tokens_of))
 
     def followed(self, slots: Sequence[Slot], begun: bool) -> JoinedList:
@@ -181,7 +181,7 @@ class JoinedList:
     """The list's length."""
     context_hash: bytes
     """Names the whole list."""
-    large: tuple[Placed, ...]
+    large: tuple[PlacedSlot, ...]
     """The largest of those that belong to the prefix."""
     following: Sequence[Slot]
     """What follows them, as it was before it was encoded."""
@@ -216,10 +216,10 @@ class JoinedList:
         return pieces
 
     @property
-    def largest(self) -> list[Placed]:
+    def largest(self) -> list[PlacedSlot]:
         """Its largest items, LARGEST at most, the largest first; of those alike, the first."""
         following = (
-            Placed(at, self.step, one) for at, one in enumerate(self.following, self.count)
+            PlacedSlot(at, self.step, one) for at, one in enumerate(self.following, self.count)
         )
         return nlargest(LARGEST, (*self.large, *following), _tokens_of)
 

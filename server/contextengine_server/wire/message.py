@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from operator import attrgetter, methodcaller
+from operator import attrgetter
 from sys import intern
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import HASH_BYTES, MadeBy, ReadKey, Traits
-from contextengine_server.errors import InvalidField
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
 from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_bounded
+from .checks import KIND, TEXT, check
 from .encoded_runs import may_hold_runs
 from .reads import call_key, facts_of_result, read_key
 from .thoughts import made_by, thinking_of
@@ -27,8 +27,7 @@ PINNED, EXCLUDED = "pinned", "excluded"
 ACKNOWLEDGEMENT, MAX_ACKNOWLEDGEMENT = "HEARTBEAT_OK", 32
 """What a model answers to a heartbeat where there is nothing to do, in OpenClaw."""
 _AROUND = " \t\r\n*`_.!"
-_KIND, _TEXT_OF = methodcaller("WhichOneof", "kind"), attrgetter("text.text")
-_TEXT = frozenset({"text"})
+_TEXT_OF = attrgetter("text.text")
 NOBODY: MadeBy = ("", "", "")
 Parts = Sequence[pb.Part] | None
 """A message's own parts, where they were taken out of it before: protobuf goes through them by
@@ -112,7 +111,7 @@ def outward(
 
     A call that its own message answers (a tool that the provider runs) needs nothing from outside.
     """
-    kinds = [*map(_KIND, parts)] if kinds is None else kinds
+    kinds = [*map(KIND, parts)] if kinds is None else kinds
     if "tool_result" not in kinds:
         calling = zip(parts, kinds, strict=True)
         return [part.tool_call for part, kind in calling if kind == "tool_call"], []
@@ -143,7 +142,7 @@ def outward(
 def read_traits(message: pb.Message, parts: Parts = None, kinds: Kinds = None) -> Traits:
     """What the laws must know of the message."""
     parts = message.parts[:] if parts is None else parts
-    kinds = [*map(_KIND, parts)] if kinds is None else kinds
+    kinds = [*map(KIND, parts)] if kinds is None else kinds
     thinking, by = None, NOBODY
     if message.role == pb.ROLE_ASSISTANT:
         thinking, by = thinking_of(message, parts, kinds), made_by(message)
@@ -280,7 +279,7 @@ def countable(
     texts: list[str] = []
     fixed = MESSAGE_TOKENS
     parts = message.parts[:] if parts is None else parts
-    if _TEXT.issuperset(map(_KIND, parts) if kinds is None else kinds):
+    if TEXT.issuperset(map(KIND, parts) if kinds is None else kinds):
         texts += map(_TEXT_OF, parts)
     else:
         fixed += texts_of(parts, texts)
@@ -293,8 +292,8 @@ def countable(
 def read(message: pb.Message, field: str) -> Incoming:
     """Reads a message that arrived. Raises InvalidField, naming what is wrong under `field`."""
     parts = message.parts[:]
-    kinds = [*map(_KIND, parts)]
-    _check(message, parts, kinds, field)
+    kinds = [*map(KIND, parts)]
+    check(message, parts, kinds, field)
     traits = read_traits(message, parts, kinds)
     body = message.SerializeToString(deterministic=True)
     plain = len(body) <= MIN_MARKED_BYTES or not may_hold_runs(body)
@@ -318,86 +317,3 @@ def read(message: pb.Message, field: str) -> Incoming:
         plain=plain,
         own=message.id.startswith(OWN_PREFIX),
     )
-
-
-MAX_ID_BYTES = 256
-MAX_FORMAT_BYTES = 64
-MAX_PARTS = 10_000
-MAX_FILE_BYTES = 2**53
-"""More than any file system holds: a size above is a mistake, and its tokens would not fit a
-sum."""
-_TIMESTAMP_RANGE = (-62_135_596_800, 253_402_300_799)
-
-
-_NAMED = ("id", "custom_role", "name", "idempotency_key")
-
-
-def _check(
-    message: pb.Message, parts: Sequence[pb.Part], kinds: Sequence[str | None], field: str
-) -> None:
-    if message.role == pb.ROLE_UNSPECIFIED:
-        raise InvalidField(f"{field}.role", "is required: say who speaks, for example ROLE_USER")
-    if message.role == pb.ROLE_CUSTOM and not message.custom_role:
-        raise InvalidField(f"{field}.custom_role", "is required with ROLE_CUSTOM: name the role")
-    named = message.id, message.custom_role, message.name, message.idempotency_key
-    for name, given in zip(_NAMED, named, strict=True) if any(named) else ():
-        if not given:
-            continue
-        if len(given.encode()) > MAX_ID_BYTES:
-            raise InvalidField(
-                f"{field}.{name}", f"is longer than {MAX_ID_BYTES} bytes: shorten it"
-            )
-        if "\0" in given:
-            raise InvalidField(f"{field}.{name}", "holds a NUL character: remove it")
-    if len(parts) > MAX_PARTS:
-        raise InvalidField(
-            f"{field}.parts",
-            f"has {len(parts)} parts, at most {MAX_PARTS} are allowed: split the message",
-        )
-    if message.HasField("native") and len(message.native.format.encode()) > MAX_FORMAT_BYTES:
-        raise InvalidField(
-            f"{field}.native.format", f"is longer than {MAX_FORMAT_BYTES} bytes: shorten it"
-        )
-    if message.HasField("timestamp"):
-        lowest, highest = _TIMESTAMP_RANGE
-        if (
-            not lowest <= message.timestamp.seconds <= highest
-            or not 0 <= message.timestamp.nanos < 1_000_000_000
-        ):
-            raise InvalidField(f"{field}.timestamp", "must be a time in the years 1 to 9999")
-    if not _TEXT.issuperset(kinds):
-        check_parts(parts, f"{field}.parts")
-
-
-def check_parts(parts: Iterable[pb.Part], field: str) -> None:
-    """Raises InvalidField for a part that cannot be, naming it under `field`."""
-    for index, part in enumerate(parts):
-        kind = part.WhichOneof("kind")
-        if kind == "tool_call":
-            if not part.tool_call.call_id:
-                raise InvalidField(
-                    f"{field}[{index}].tool_call.call_id", "is required: results are paired by it"
-                )
-            if not part.tool_call.name:
-                raise InvalidField(f"{field}[{index}].tool_call.name", "is required")
-        elif kind == "tool_result":
-            if not part.tool_result.call_id:
-                raise InvalidField(
-                    f"{field}[{index}].tool_result.call_id",
-                    "is required: it names the call answered",
-                )
-            within = part.tool_result.parts[:]
-            if not _TEXT.issuperset(map(_KIND, within)):
-                check_parts(within, f"{field}[{index}].tool_result.parts")
-        elif kind == "file":
-            if not 0 <= part.file.size_bytes <= MAX_FILE_BYTES:
-                raise InvalidField(
-                    f"{field}[{index}].file.size_bytes",
-                    f"is {part.file.size_bytes}: give 0 to {MAX_FILE_BYTES}",
-                )
-        elif kind == "image":
-            for name in ("width", "height"):
-                if getattr(part.image, name) < 0:
-                    raise InvalidField(
-                        f"{field}[{index}].image.{name}", "is negative: give pixels, 0 for unknown"
-                    )
