@@ -50,11 +50,19 @@ async def test_other_paths_go_through(tmp_path: Path) -> None:
         ("/v1/messages/batches", "anthropic"),
         ("/anthropic/v1/messages", "anthropic"),
         ("/teams/blue/v1/messages", "anthropic"),
+        ("/v1/models/gpt-5", "openai"),
+        ("/v1/models/llama3:latest", "openai"),
+        ("/v1beta/models/gemini-3-pro:generateContent", "gemini"),
+        ("/v1/models/gemini-3-pro:streamGenerateContent", "gemini"),
+        ("/v1alpha/cachedContents", "gemini"),
+        ("/upload/v1beta/files", "gemini"),
+        ("/v1betting", "openai"),
     ],
 )
 async def test_a_key_goes_to_the_provider_that_it_is_of(
     path: str, whose: str, tmp_path: Path
 ) -> None:
+    """As a client's base URL has it; the header of Google's keys tells as well."""
     got: list[str] = []
 
     def provider(name: str) -> Starlette:
@@ -68,11 +76,13 @@ async def test_a_key_goes_to_the_provider_that_it_is_of(
         house(tmp_path) as home,
         serving(provider("openai")) as openai,
         serving(provider("anthropic")) as anthropic,
-        proxied(home, openai, anthropic=anthropic) as (_, base),
+        serving(provider("gemini")) as gemini,
+        proxied(home, openai, anthropic=anthropic, gemini=gemini) as (_, base),
         httpx2.AsyncClient() as client,
     ):
         await client.post(f"{base}{path}", json={}, headers={"authorization": "Bearer key"})
-    assert got == [whose]
+        await client.post(f"{base}/v1/models", json={}, headers={"x-goog-api-key": "key"})
+    assert got == [whose, "gemini"]
 
 
 @pytest.mark.parametrize(

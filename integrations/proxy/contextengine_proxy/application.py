@@ -47,6 +47,8 @@ class Settings:
     """Where requests go; what stands before `/v1` of the path."""
     anthropic: str = "https://api.anthropic.com"
     """Where requests to `/messages` go, and others of Anthropic's."""
+    gemini: str = "https://generativelanguage.googleapis.com"
+    """Where requests of Gemini's API go, as they are."""
     windows: Windows = Windows()  # noqa: RUF009
     patience: float = 2.0
     """Seconds that a request waits for the service, before it goes through as it is."""
@@ -61,6 +63,9 @@ class Settings:
 _ANTHROPIC = re.compile(rb"/v1/messages(?![^/])")
 """The paths of its Messages API, whatever stands before them; `/v1/messages/count_tokens` and
 batches as well."""
+_GEMINI = re.compile(rb"/v1(?:alpha|beta)(?![^/])|/models/[^/:]+:[a-z]+[A-Z]\w*$")
+"""The paths of Google's: its unfinished versions, which OpenAI has none of, and what is asked of a
+model (`:generateContent`; others have models like `llama3:latest`)."""
 
 _parsed = lru_cache(maxsize=128)(httpx2.URL)
 """Addresses upstream, of which there are few."""
@@ -177,12 +182,18 @@ class Proxy:
 
     def _url(self, scope: Scope) -> httpx2.URL:
         path: bytes = scope.get("raw_path") or scope["path"].encode()
-        names = {name.lower() for name, _ in scope["headers"]}
-        # OpenAI has paths that end with /messages as well: its keys go to nobody else.
-        theirs = b"anthropic-version" in names or _ANTHROPIC.search(path) is not None
-        base = self._settings.anthropic if theirs else self._settings.openai
+        base = self._whose(path, {name.lower() for name, _ in scope["headers"]})
         query = scope["query_string"].decode("latin-1")
         return _parsed(f"{base.rstrip('/')}{path.decode('latin-1')}{f'?{query}' if query else ''}")
+
+    def _whose(self, path: bytes, names: set[bytes]) -> str:
+        """The provider that a request is for, by its path and the names of its headers: a key goes
+        to nobody else. OpenAI has paths that end with /messages as well."""
+        if b"anthropic-version" in names or _ANTHROPIC.search(path):
+            return self._settings.anthropic
+        if b"x-goog-api-key" in names or _GEMINI.search(path):
+            return self._settings.gemini
+        return self._settings.openai
 
     async def _health(self, _: Request) -> JSONResponse:
         """Healthy whatever the service is: requests go through without it."""

@@ -42,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
         windows = Windows.of(given.window)
     except ValueError as error:
         parser.error(f"--window {error}")
-    for name in ("openai", "anthropic"):
+    for name in ("openai", "anthropic", "gemini"):
         if not getattr(given, name).startswith(("http://", "https://")):
             parser.error(f"--{name} {getattr(given, name)!r}: an http or https address is needed")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
@@ -56,6 +56,7 @@ def main(words: Sequence[str] | None = None) -> int:
             agent=given.agent,
             openai=given.openai,
             anthropic=given.anthropic,
+            gemini=given.gemini,
             windows=windows,
             patience=given.patience,
             timeout=given.timeout,
@@ -94,6 +95,12 @@ def _parser() -> argparse.ArgumentParser:
         default=Settings.anthropic,
         metavar="URL",
         help="upstream of Anthropic's requests (%(default)s)",
+    )
+    add(
+        "--gemini",
+        default=Settings.gemini,
+        metavar="URL",
+        help="upstream of requests of Gemini's API, which go through as they are (%(default)s)",
     )
     add(
         "--window",
