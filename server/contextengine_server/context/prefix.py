@@ -67,6 +67,15 @@ def _tokens_of(placed: PlacedSlot) -> int:
     return placed.slot.tokens
 
 
+def _largest(
+    known: Sequence[PlacedSlot], slots: Sequence[Slot], steps: Sequence[int], at: int
+) -> tuple[PlacedSlot, ...]:
+    """The largest of those that are known and of these, which stand from `at` on."""
+    of_these = nlargest(LARGEST, range(len(slots)), lambda place: slots[place].tokens)
+    new = [PlacedSlot(at + place, steps[place], slots[place]) for place in of_these]
+    return tuple(nlargest(LARGEST, (*known, *new), _tokens_of))
+
+
 def chained(hashes: Iterable[bytes], before: bytes = SEED) -> list[bytes]:
     """The hash of every beginning of a list: the n-th names its first n items; the first, for none,
     is `before`, which names what the list goes on from."""
@@ -125,7 +134,9 @@ class Prefix:
                     settled += slots
                     steps += [step] * len(slots)
         if settled:
-            self._measure(settled, steps)
+            least = self.largest[-1].slot.tokens if len(self.largest) == LARGEST else -1
+            if max(map(_TOKENS, settled)) > least:
+                self.largest = _largest(self.largest, settled, steps, len(self.frames))
             links = chained(map(_HASH, settled), self.links[-1])[1:]
             for index, link in enumerate(links, len(self.links)):
                 self.at[link] = index
@@ -134,15 +145,6 @@ class Prefix:
             self.frames += map(_FRAME, settled)
         self.next_step = max(self.next_step, before)
         return following
-
-    def _measure(self, settled: Sequence[Slot], steps: Sequence[int]) -> None:
-        """These come behind all that it has: some may be among its largest."""
-        least = self.largest[-1].slot.tokens if len(self.largest) == LARGEST else -1
-        if max(map(_TOKENS, settled)) > least:
-            count = len(self.frames)
-            of_these = nlargest(LARGEST, range(len(settled)), lambda at: settled[at].tokens)
-            new = [PlacedSlot(count + at, steps[at], settled[at]) for at in of_these]
-            self.largest = tuple(nlargest(LARGEST, (*self.largest, *new), _tokens_of))
 
     def followed(self, slots: Sequence[Slot], begun: bool) -> JoinedList:
         """The list that has these items, of the step that it goes on with, behind all of the

@@ -75,12 +75,7 @@ def may_be_bounded(traits: Traits) -> bool:
 
 def may_be_marked(entry: Entry) -> bool:
     """True where a message may hold base64 that is shown as what it is."""
-    return (
-        not entry.plain
-        and len(entry.body) > MIN_MARKED_BYTES
-        and may_be_bounded(entry.traits)
-        and may_hold_runs(entry.body)
-    )
+    return not entry.plain and may_be_bounded(entry.traits) and may_hold_runs(entry.body)
 
 
 def marked(entry: Entry, sequence: int) -> pb.Message:

@@ -12,10 +12,11 @@ from sys import intern
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import HASH_BYTES, MadeBy, ReadKey, Traits
+from contextengine_server.errors import InvalidField
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
 from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_bounded
-from .checks import KIND, TEXT, check
+from .checks import KIND, TEXT, check_parts
 from .encoded_runs import may_hold_runs
 from .reads import call_key, facts_of_result, read_key
 from .thoughts import made_by, thinking_of
@@ -293,7 +294,7 @@ def read(message: pb.Message, field: str) -> Incoming:
     """Reads a message that arrived. Raises InvalidField, naming what is wrong under `field`."""
     parts = message.parts[:]
     kinds = [*map(KIND, parts)]
-    check(message, parts, kinds, field)
+    _check(message, parts, kinds, field)
     traits = read_traits(message, parts, kinds)
     body = message.SerializeToString(deterministic=True)
     plain = len(body) <= MIN_MARKED_BYTES or not may_hold_runs(body)
@@ -317,3 +318,49 @@ def read(message: pb.Message, field: str) -> Incoming:
         plain=plain,
         own=message.id.startswith(OWN_PREFIX),
     )
+
+
+MAX_ID_BYTES = 256
+MAX_FORMAT_BYTES = 64
+MAX_PARTS = 10_000
+_TIMESTAMP_RANGE = (-62_135_596_800, 253_402_300_799)
+
+
+_NAMED = ("id", "custom_role", "name", "idempotency_key")
+
+
+def _check(
+    message: pb.Message, parts: Sequence[pb.Part], kinds: Sequence[str | None], field: str
+) -> None:
+    if message.role == pb.ROLE_UNSPECIFIED:
+        raise InvalidField(f"{field}.role", "is required: say who speaks, for example ROLE_USER")
+    if message.role == pb.ROLE_CUSTOM and not message.custom_role:
+        raise InvalidField(f"{field}.custom_role", "is required with ROLE_CUSTOM: name the role")
+    named = message.id, message.custom_role, message.name, message.idempotency_key
+    for name, given in zip(_NAMED, named, strict=True) if any(named) else ():
+        if not given:
+            continue
+        if len(given.encode()) > MAX_ID_BYTES:
+            raise InvalidField(
+                f"{field}.{name}", f"is longer than {MAX_ID_BYTES} bytes: shorten it"
+            )
+        if "\0" in given:
+            raise InvalidField(f"{field}.{name}", "holds a NUL character: remove it")
+    if len(parts) > MAX_PARTS:
+        raise InvalidField(
+            f"{field}.parts",
+            f"has {len(parts)} parts, at most {MAX_PARTS} are allowed: split the message",
+        )
+    if message.HasField("native") and len(message.native.format.encode()) > MAX_FORMAT_BYTES:
+        raise InvalidField(
+            f"{field}.native.format", f"is longer than {MAX_FORMAT_BYTES} bytes: shorten it"
+        )
+    if message.HasField("timestamp"):
+        lowest, highest = _TIMESTAMP_RANGE
+        if (
+            not lowest <= message.timestamp.seconds <= highest
+            or not 0 <= message.timestamp.nanos < 1_000_000_000
+        ):
+            raise InvalidField(f"{field}.timestamp", "must be a time in the years 1 to 9999")
+    if not TEXT.issuperset(kinds):
+        check_parts(parts, f"{field}.parts")

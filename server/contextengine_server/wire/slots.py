@@ -35,6 +35,7 @@ from contextengine_server.tokens import MESSAGE_TOKENS
 
 from .answers import ReadAnswers, may_be_long_or_silent
 from .bounded import (
+    MIN_MARKED_BYTES,
     Bounded,
     cut_texts,
     mark_runs,
@@ -169,7 +170,7 @@ class WireShaper:
 
     def whole(self, entry: Entry) -> Slot:
         """The message as it came; base64 in its texts as what it is."""
-        if may_be_marked(entry):
+        if len(entry.body) > MIN_MARKED_BYTES and may_be_marked(entry):
             marked = self._marked(entry)
             if marked is not None:
                 return marked
