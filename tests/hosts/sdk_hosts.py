@@ -1,17 +1,20 @@
-"""Agents that are written with the SDKs of OpenAI and Anthropic, as people write them: they keep
-their own list, call a tool where the model wants it, and know of no service."""
+"""Agents that are written with the SDKs of OpenAI, Anthropic and Google, as people write them: they
+keep their own list, call a tool where the model wants it, and know of no service."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from itertools import groupby
 from typing import Any
 
 import anthropic
 import openai
+from google import genai
+from google.genai import types as google
 
 from contextengine import Message
-from contextengine.formats import from_anthropic, from_openai, from_responses
+from contextengine.formats import from_anthropic, from_gemini, from_openai, from_responses
 
 from .providers import TOOL
 
@@ -30,7 +33,7 @@ class Agent(ABC):
 
     async def say(self, words: str) -> str:
         """A turn: what the model says at last."""
-        self.messages.append({"role": "user", "content": words})
+        self.messages.append(self.asked(words))
         while True:
             text, calls = await self.step()
             if not calls:
@@ -38,6 +41,10 @@ class Agent(ABC):
             for call in calls:
                 self.answer(call, f"{json.dumps(call[1])} is {'so ' * 120}")
             self.answered()
+
+    def asked(self, words: str) -> Any:
+        """What the user says, as an element of the list."""
+        return {"role": "user", "content": words}
 
     def answered(self) -> None:  # noqa: B027
         """All calls of a step have their results."""
@@ -173,6 +180,65 @@ class AnthropicAgent(Agent):
 
     def read(self) -> list[Message]:
         return from_anthropic(map(plain, self.messages))
+
+
+class GeminiAgent(Agent):
+    """Gemini. A reply that came in pieces stands in its list so, as the SDK's chats keep it."""
+
+    def open(self, base: str) -> None:
+        options = google.HttpOptions(base_url=base, headers=self.headers)
+        self.client = genai.Client(api_key="key", http_options=options).aio
+        self.results: list[google.Part] = []
+
+    def asked(self, words: str) -> Any:
+        return google.Content(role="user", parts=[google.Part(text=words)])
+
+    async def step(self) -> tuple[str, list[tuple[str, Any]]]:
+        declared = google.FunctionDeclaration(name=TOOL, parameters_json_schema=SCHEMA)
+        asked: dict[str, Any] = {
+            "model": "mock-1",
+            "contents": list(self.messages),
+            "config": google.GenerateContentConfig(
+                system_instruction=SYSTEM,
+                max_output_tokens=500,
+                tools=[google.Tool(function_declarations=[declared])],
+            ),
+        }
+        models = self.client.models
+        if self.stream:
+            events = [one async for one in await models.generate_content_stream(**asked)]
+        else:
+            events = [await models.generate_content(**asked)]
+        pieces = [event.candidates[0].content for event in events]
+        parts = [part for piece in pieces for part in piece.parts]
+        said = "".join(part.text for part in parts if part.text and not part.thought)
+        calls = [part for part in parts if part.function_call is not None]
+        self.messages += pieces
+        return said, [(part.function_call.name, part.function_call.args) for part in calls]
+
+    def answer(self, call: tuple[str, Any], result: str) -> None:
+        answered = google.FunctionResponse(name=call[0], response={"output": result})
+        self.results.append(google.Part(function_response=answered))
+
+    def answered(self) -> None:
+        self.messages.append(google.Content(role="user", parts=self.results))
+        self.results = []
+
+    def read(self) -> list[Message]:
+        whole: list[google.Content] = []
+        for of_model, several in groupby(self.messages, lambda one: one.role == "model"):
+            contents = list(several)
+            if of_model:
+                parts = [part for one in contents for part in one.parts]
+                said = "".join(part.text for part in parts if part.text and not part.thought)
+                spoken = [google.Part(text=said)] if said else []
+                spoken += [part for part in parts if part.function_call is not None]
+                contents = [google.Content(role="model", parts=spoken)]
+            whole += contents
+        return from_gemini(one.model_dump(exclude_none=True, mode="json") for one in whole)
+
+    async def close(self) -> None:
+        await self.client.aclose()
 
 
 def plain(message: Any) -> Any:

@@ -24,8 +24,10 @@ WINDOW = 6_000
 
 def lively(number: int, given: Json) -> Any:
     """Calls the tool at every third request, twice at once at every sixth."""
-    last = (given.get("messages") or given["input"])[-1]
-    asked = last.get("role") == "user" and isinstance(last.get("content"), str)
+    last = (given.get("messages") or given.get("input") or given["contents"])[-1]
+    asked = last.get("role") == "user" and (
+        isinstance(last.get("content"), str) or any("text" in one for one in last.get("parts", ()))
+    )
     if asked and number % 3 == 0:
         calls = [{"of": f"é {number}-{at}"} for at in range(1 + number % 2)]
         return Answer(calls=calls, thought="Hm.")
@@ -87,6 +89,7 @@ async def proxied(
         "address": home.app.address,
         "openai": upstream,
         "anthropic": upstream,
+        "gemini": upstream,
         "windows": Windows((("*", window),)),
         "patience": PATIENCE_S,
         **more,

@@ -1,2 +1,2 @@
 """contextengine behind a base URL: a proxy in front of whatever speaks OpenAI Chat Completions,
-OpenAI Responses or Anthropic Messages, which shows the model what fits its budget."""
+OpenAI Responses, Anthropic Messages or Gemini's API, which shows the model what fits its budget."""

@@ -48,7 +48,7 @@ class Settings:
     anthropic: str = "https://api.anthropic.com"
     """Where requests to `/messages` go, and others of Anthropic's."""
     gemini: str = "https://generativelanguage.googleapis.com"
-    """Where requests of Gemini's API go, as they are."""
+    """Where requests of Gemini's API go."""
     windows: Windows = Windows()  # noqa: RUF009
     patience: float = 2.0
     """Seconds that a request waits for the service, before it goes through as it is."""
@@ -117,7 +117,7 @@ class Proxy:
             body = await self._body(request)
             prepared = Prepared(body)
             if dialect is not None and headers.is_plain(raw):
-                prepared = await self._prepared(dialect, body, raw)
+                prepared = await self._prepared(dialect, body, raw, scope["query_string"])
         except TooLong as error:
             await fail(send, dialect, 413, str(error))
             return
@@ -150,11 +150,14 @@ class Proxy:
         )
         await relay(scope, receive, send)
 
-    async def _prepared(self, dialect: Dialect, body: bytes, raw: headers.Headers) -> Prepared:
+    async def _prepared(
+        self, dialect: Dialect, body: bytes, raw: headers.Headers, query: bytes
+    ) -> Prepared:
         """What goes upstream for a request. Raises BadSession."""
         named = headers.value_of(raw, headers.SESSION).decode("latin-1")
         try:
-            return await self._talks.prepare(dialect, body, named, headers.credentials(raw))
+            whose = headers.credentials(raw, query)
+            return await self._talks.prepare(dialect, body, named, whose)
         except BadSession:
             raise
         except Exception:

@@ -29,6 +29,7 @@ examples:
   contextengine-proxy
   OPENAI_BASE_URL=http://127.0.0.1:8787/v1 your-agent
   ANTHROPIC_BASE_URL=http://127.0.0.1:8787 your-agent
+  GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787 your-agent
   contextengine-proxy --openai http://127.0.0.1:11434 --window 'qwen*=32768'
   curl http://127.0.0.1:8787{HEALTH}
 """
@@ -100,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         "--gemini",
         default=Settings.gemini,
         metavar="URL",
-        help="upstream of requests of Gemini's API, which go through as they are (%(default)s)",
+        help="upstream of Gemini's requests (%(default)s)",
     )
     add(
         "--window",

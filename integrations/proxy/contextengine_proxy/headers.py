@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import parse_qsl
 
 from .copy import ENCODINGS
 
@@ -22,6 +23,7 @@ _ONE_HOP = {
 _OURS = {b"host", b"content-length", b"accept-encoding", b"expect", SESSION}
 """Said anew for upstream."""
 _CREDENTIALS = (b"authorization", b"x-api-key", b"api-key")
+_GOOGLES = b"x-goog-api-key"
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -47,9 +49,14 @@ def is_plain(given: Headers) -> bool:
     return value_of(given, b"content-encoding").strip().lower() in (b"", b"identity")
 
 
-def credentials(given: Headers) -> tuple[str, ...]:
-    """Who asks, as far as the provider is told."""
-    return tuple(value_of(given, name).decode("latin-1") for name in _CREDENTIALS)
+def credentials(given: Headers, query: bytes = b"") -> tuple[str, ...]:
+    """Who asks, as far as the provider is told. `query`: of the address, which may hold Google's
+    key."""
+    told = [value_of(given, name).decode("latin-1") for name in _CREDENTIALS]
+    # Where it is: sessions are named by these, and there were some before it was looked at.
+    googles = value_of(given, _GOOGLES).decode("latin-1")
+    googles = googles or dict(parse_qsl(query.decode("latin-1"))).get("key", "")
+    return (*told, googles) if googles else tuple(told)
 
 
 def _ends(given: Headers) -> Iterable[tuple[bytes, bytes]]:

@@ -39,8 +39,7 @@ class Request:
     @property
     def model(self) -> str:
         """The model that is asked for."""
-        model = self.document.value.get("model")
-        return model if isinstance(model, str) else ""
+        return self.dialect.model(self.document.value)
 
     @property
     def outside(self) -> str:

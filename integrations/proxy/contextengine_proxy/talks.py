@@ -24,7 +24,7 @@ from contextengine.types import Budget, Message, WindowBudget
 
 from .conversation import opening, session_of
 from .debts import Book, Debt, Debts, is_away
-from .dialects.dialect import Dialect, Reply
+from .dialects.dialect import Dialect, Reply, count
 from .document import Unreadable
 from .reading import Reader, Request
 from .windows import Windows
@@ -277,8 +277,8 @@ class Talks:
         else:
             parts.system_prompt_tokens = counted
         for reserve in request.dialect.reserves:
-            wanted = request.document.value.get(reserve)
-            if type(wanted) is int and wanted > 0 and window is not None:
+            wanted = count(request.document.value, *reserve.split("."))
+            if wanted is not None and wanted > 0 and window is not None:
                 parts.output_reserve = min(wanted, window // 2)
                 break
         return Budget(window=parts)

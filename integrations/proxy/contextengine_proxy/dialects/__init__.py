@@ -1,15 +1,21 @@
 """The APIs that are spoken. A dialect is one record: what to read of a request, how to write what
 the service shows, how to read a reply, and how an error of ours is said."""
 
-from . import anthropic, chat, responses
+from . import anthropic, chat, gemini, responses
 from .dialect import Dialect, Reply
 
-DIALECTS: tuple[Dialect, ...] = (chat.DIALECT, responses.DIALECT, anthropic.DIALECT)
+DIALECTS: tuple[Dialect, ...] = (
+    chat.DIALECT,
+    responses.DIALECT,
+    anthropic.DIALECT,
+    gemini.DIALECT,
+)
 
 
 def dialect_of(path: str) -> Dialect | None:
     """The dialect that is spoken at this path. None: another one, or no conversation."""
-    return next((one for one in DIALECTS if path.rstrip("/").endswith(one.path)), None)
+    same = (one for one in DIALECTS if path.rstrip("/").endswith(one.path))
+    return gemini.Gemini.at(path) or next(same, None)
 
 
 __all__ = ["DIALECTS", "Dialect", "Reply", "dialect_of"]

@@ -60,7 +60,13 @@ class Dialect(ABC):
     outside: tuple[str, ...]
     """The members of a request that take from the window besides."""
     reserves: tuple[str, ...]
-    """The members of which one says how long a reply may be."""
+    """The members of which one says how long a reply may be; of one in another, both, with a dot
+    between them."""
+
+    def model(self, body: Mapping[str, Any]) -> str:
+        """The model that is asked for."""
+        model = body.get("model")
+        return model if isinstance(model, str) else ""
 
     def stands_alone(self, body: Mapping[str, Any]) -> bool:
         """Whether the request itself holds the conversation."""

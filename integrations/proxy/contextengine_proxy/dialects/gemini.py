@@ -1,0 +1,199 @@
+"""Gemini's generateContent and streamGenerateContent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import groupby
+from typing import Any
+
+from contextengine.formats import from_gemini, to_gemini
+from contextengine.formats.gemini import INVENTED
+from contextengine.formats.node import Source
+from contextengine.types import ROLE_ASSISTANT, Message, Usage
+
+from ..document import Document
+from .anthropic import OPENER
+from .dialect import Dialect, Entry, Json, Reply, StreamReader, count
+
+_PATH = re.compile(r"/models/(?P<model>[^/:]+):(?:generateContent|streamGenerateContent)")
+_SYSTEM = ("systemInstruction", "system_instruction")
+
+
+class Gemini(Dialect):
+    """Gemini: the conversation is `contents`, instructions stand in `systemInstruction`. The path
+    names the model, and whether the reply comes as events."""
+
+    path = ":generateContent"
+    listed = "contents"
+    provider = "google"
+    outside = (*_SYSTEM, "tools")
+    reserves = ("generationConfig.maxOutputTokens", "generation_config.max_output_tokens")
+
+    def __init__(self, model: str = "") -> None:
+        self._model = model
+
+    @classmethod
+    def at(cls, path: str) -> Gemini | None:
+        """What is spoken at a path. None: something else."""
+        found = _PATH.search(path.rstrip("/"))
+        return cls(found["model"]) if found and found.end() == len(path.rstrip("/")) else None
+
+    def model(self, body: Mapping[str, Any]) -> str:
+        return self._model
+
+    def stands_alone(self, body: Mapping[str, Any]) -> bool:
+        return not (body.get("cachedContent") or body.get("cached_content"))
+
+    def read(self, originals: Sequence[Source]) -> list[Message]:
+        """A reply that came in pieces is kept by some clients (google-genai's chats) as a content
+        for each: these are one message."""
+        joined: list[str] = []
+        natives: list[bytes] = []
+        for model, several in groupby(map(_text, originals), _of_model):
+            pieces = list(several)
+            if not model or len(pieces) == 1:
+                joined += pieces
+                natives += [piece.encode() for piece in pieces]
+                continue
+            parts = [part for piece in pieces for part in json.loads(piece).get("parts") or ()]
+            joined.append(json.dumps({"role": "model", "parts": list(_merged(parts))}))
+            natives.append(f"[{','.join(pieces)}]".encode())
+        messages = from_gemini(joined)
+        for message, native in zip(messages, natives, strict=True):
+            message.native.json = native
+        return _named(messages)
+
+    def instructs(self, message: Mapping[str, Any]) -> bool:
+        return False  # they stand in `systemInstruction`
+
+    def write(self, message: Message) -> list[Json]:
+        if message.native.json.startswith(b"["):
+            pieces: list[Json] = json.loads(message.native.json)
+            return pieces
+        written = to_gemini([message])
+        contents: list[Json] = written["contents"]
+        # What instructs behind the beginning is a user's text.
+        system = written.get("systemInstruction")
+        return contents if system is None else [{"role": "user", **system}]
+
+    def arranged(self, entries: Sequence[Entry]) -> list[str]:
+        """Begins with the user: a call stands behind a user's turn or behind results."""
+        written = [entry.json for entry in entries]
+        if entries and entries[0].message.role == ROLE_ASSISTANT:
+            written.insert(0, json.dumps({"role": "user", "parts": [{"text": OPENER}]}))
+        return written
+
+    def instructed(self, document: Document, text: str, leading: list[str]) -> dict[str, object]:
+        name = next((one for one in _SYSTEM if one in document.value), _SYSTEM[0])
+        given = document.value.get(name)
+        content = given if isinstance(given, Mapping) else {}
+        return {name: {**content, "parts": [*(content.get("parts") or ()), {"text": text}]}}
+
+    def whole(self, body: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Reply | None:
+        reader = self.reader()
+        # Without `alt=sse` the events are the elements of a list.
+        for event in [body] if isinstance(body, Mapping) else body:
+            reader.take(event)
+        return reader.reply()
+
+    def reader(self) -> StreamReader:
+        return GeminiReader()
+
+    def error(self, status: int, text: str) -> Json:
+        kinds = {400: "INVALID_ARGUMENT", 413: "INVALID_ARGUMENT", 504: "DEADLINE_EXCEEDED"}
+        said = {"code": status, "message": text, "status": kinds.get(status, "UNAVAILABLE")}
+        return {"error": said}
+
+
+class GeminiReader(StreamReader):
+    """Parts, some of a text at a time. Of several candidates none is recorded."""
+
+    def __init__(self) -> None:
+        self._parts: list[Json] = []
+        self._usage: Json = {}
+        self._stopped = ""
+        self._several = False
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        self._usage |= event.get("usageMetadata") or {}
+        for candidate in event.get("candidates") or ():
+            self._several = self._several or candidate.get("index", 0) != 0
+            self._parts += (candidate.get("content") or {}).get("parts") or ()
+            self._stopped = candidate.get("finishReason") or self._stopped
+
+    def reply(self) -> Reply | None:
+        if not self._stopped or self._several:
+            return None
+        parts = list(_merged(self._parts))
+        said = [json.dumps({"role": "model", "parts": parts})] if parts else []
+        return Reply(DIALECT.read(said), _usage(self._usage), self._stopped)
+
+
+def _text(original: Source) -> str:
+    if isinstance(original, bytes):
+        return original.decode()
+    return original if isinstance(original, str) else json.dumps(original)
+
+
+def _of_model(original: str) -> bool:
+    return bool(json.loads(original).get("role") == "model")
+
+
+def _merged(parts: Sequence[Json]) -> Iterator[Json]:
+    """The parts with texts that follow each other as one, as far as they are of one kind; one that
+    says nothing is none, but for its signature."""
+    last: Json | None = None
+    for part in parts:
+        if "text" not in part or part.keys() - {"text", "thought"}:
+            if last is not None:
+                yield last
+            last = None
+            if part.get("text", " ") or part.keys() - {"text", "thought"}:
+                yield dict(part)
+        elif last is not None and bool(last.get("thought")) == bool(part.get("thought")):
+            last["text"] += part["text"]
+        elif part["text"]:
+            if last is not None:
+                yield last
+            last = dict(part)
+    if last is not None:
+        yield last
+
+
+def _named(messages: list[Message]) -> list[Message]:
+    """The messages with other ids of calls that have none on the wire: by what is called and not by
+    where it stands, since a list is read from anywhere on."""
+    names: dict[str, str] = {}
+    for message in messages:
+        if message.role == ROLE_ASSISTANT:
+            names = {}
+        for part in message.parts:
+            call, result = part.tool_call, part.tool_result
+            if part.HasField("tool_call") and call.call_id.startswith(INVENTED):
+                said = f"{len(names)}\0{call.name}\0".encode() + call.arguments_json
+                name = INVENTED + blake2b(said, digest_size=8).hexdigest()
+                names[call.call_id] = call.call_id = name
+            elif part.HasField("tool_result") and result.call_id in names:
+                result.call_id = names[result.call_id]
+    return messages
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage | None:
+    """What the model thought is counted apart from what it said."""
+    given, cached = count(usage, "promptTokenCount"), count(usage, "cachedContentTokenCount")
+    if given is None:
+        return None
+    said, thought = count(usage, "candidatesTokenCount"), count(usage, "thoughtsTokenCount")
+    return Usage(
+        input_tokens=given - (cached or 0),
+        output_tokens=(said or 0) + (thought or 0),
+        cache_read_tokens=cached,
+        reasoning_tokens=thought,
+        total_tokens=count(usage, "totalTokenCount"),
+    )
+
+
+DIALECT = Gemini()

@@ -1,0 +1,228 @@
+"""Gemini's API at the proxy: what differs from the others. What they have in common is in
+test_proxy.py."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextengine import name_by_content as name
+from contextengine.types import Message
+from contextengine_proxy.dialects import dialect_of
+from contextengine_proxy.dialects.gemini import DIALECT, Gemini
+from contextengine_proxy.headers import credentials
+from tests.hosts.providers import SIGNATURE, Answer, Json
+from tests.hosts.sdk_hosts import GeminiAgent
+from tests.hosts.stage import proxied, staged
+from tests.integration.harness import ref
+
+PATH = "/v1beta/models/mock-1"
+
+
+def user(*parts: Json) -> Json:
+    return {"role": "user", "parts": list(parts)}
+
+
+def model(*parts: Json) -> Json:
+    return {"role": "model", "parts": list(parts)}
+
+
+def call(tool: str, **given: object) -> Json:
+    return {"functionCall": {"name": tool, "args": given}}
+
+
+def result(tool: str, said: str) -> Json:
+    return {"functionResponse": {"name": tool, "response": {"output": said}}}
+
+
+def read(*contents: Json) -> list[Message]:
+    return DIALECT.read([json.dumps(one) for one in contents])
+
+
+def ids(messages: list[Message]) -> list[str]:
+    return [
+        part.tool_call.call_id or part.tool_result.call_id
+        for message in messages
+        for part in message.parts
+        if part.HasField("tool_call") or part.HasField("tool_result")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("/v1beta/models/gemini-3-pro:generateContent", "gemini-3-pro"),
+        ("/v1/models/gemini-3-pro:streamGenerateContent", "gemini-3-pro"),
+        ("/v1beta1/projects/p/locations/l/publishers/google/models/g:generateContent/", "g"),
+        ("/v1beta/models/gemini-3-pro:countTokens", None),
+        ("/v1beta/models/gemini-3-pro:generateContents", None),
+        ("/v1beta/models", None),
+    ],
+)
+def test_the_path_names_the_model(path: str, named: str | None) -> None:
+    dialect = dialect_of(path)
+    if named is None:
+        assert dialect is None
+    else:
+        assert isinstance(dialect, Gemini)
+        assert dialect.model({"model": "another"}) == named
+
+
+TALK = [
+    user({"text": "Look."}),
+    model(call("f", of="a"), call("f", of="a"), call("g")),
+    user(result("f", "one"), result("f", "two"), result("g", "three")),
+    model({"text": "So."}),
+    user({"text": "And again."}),
+    model(call("f", of="a")),
+    user(result("f", "four")),
+]
+
+
+@pytest.mark.parametrize("first", [0, 1, 3, 5])
+def test_calls_are_called_the_same_wherever_reading_begins(first: int) -> None:
+    """A list is read from where it was known to; a reply is read by itself."""
+    whole = ids(read(*TALK))
+    assert whole[:3] == whole[3:6], "each result has the id of its call"
+    assert len(set(whole[:3])) == 3
+    rest = ids(read(*TALK[first:]))
+    assert rest == whole[-len(rest) :]
+    reply = Gemini().whole({"candidates": [{"content": TALK[5], "finishReason": "STOP"}]})
+    assert reply is not None
+    assert ids(reply.messages) == whole[-1:]
+
+
+PIECES = st.lists(
+    st.one_of(
+        st.builds(lambda text: {"text": text}, st.text("ab ", max_size=3)),
+        st.builds(lambda text: {"text": text, "thought": True}, st.text("xy", max_size=3)),
+        st.just({"text": "", "thoughtSignature": SIGNATURE}),
+        st.just(call("f", of="a")),
+    ),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(PIECES)
+def test_a_reply_in_pieces_is_one_message_however_it_is_kept(parts: list[Json]) -> None:
+    """By clients that join its texts, by those that keep its pieces, and as it is recorded."""
+    events = [{"candidates": [{"content": model(part)}]} for part in parts]
+    last = {"candidates": [{"content": model({"text": ""}), "finishReason": "STOP"}]}
+    reply = Gemini().whole([*events, last])
+    assert reply is not None
+    asked = user({"text": "Go."})
+    kept = read(asked, *(model(part) for part in parts))
+    joined = read(asked, model(*parts))
+    if any(part.get("text", "x").strip() and not part.get("thought") for part in parts):
+        assert len(kept) == 2
+        assert name([kept[0], *reply.messages]) == name(kept)
+        assert ids(kept) == ids(reply.messages) == ids(joined)
+        pieces = json.loads(kept[1].native.json)
+        assert pieces == ([model(part) for part in parts] if len(parts) > 1 else model(*parts))
+
+
+def test_of_several_candidates_none_is_recorded() -> None:
+    told = {"content": model({"text": "a"}), "finishReason": "STOP"}
+    assert Gemini().whole({"candidates": [told, {**told, "index": 1}]}) is None
+
+
+def test_a_key_may_stand_in_the_address() -> None:
+    in_header = credentials([(b"x-goog-api-key", b"secret")])
+    assert credentials([], b"alt=sse&key=secret") == in_header != credentials([], b"alt=sse")
+
+
+def lawful(body: Json) -> None:
+    """What Google refuses: a list that begins with the model, calls without as many results behind
+    them. Contents of one role that follow each other are one turn."""
+    contents: list[Json] = []
+    for role, pieces in groupby(body["contents"], lambda one: one["role"]):
+        contents.append({"role": role, "parts": [part for one in pieces for part in one["parts"]]})
+    assert contents[0]["role"] == "user"
+    for at, one in enumerate(contents):
+        calls = [part["functionCall"]["name"] for part in one["parts"] if "functionCall" in part]
+        before = contents[at - 1]["parts"] if at else []
+        asked = [part["functionCall"]["name"] for part in before if "functionCall" in part]
+        told = [p["functionResponse"]["name"] for p in one["parts"] if "functionResponse" in p]
+        assert told == asked
+        assert not (calls and at + 1 == len(contents))
+        assert all(part.get("thoughtSignature", SIGNATURE) == SIGNATURE for part in one["parts"])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_calls_and_their_results_stay_together_over_a_restart(
+    stream: bool, tmp_path: Path
+) -> None:
+    """Calls have no ids here, and several are alike."""
+
+    def answer(number: int, given: Json) -> Answer:
+        if "functionResponse" in json.dumps(given["contents"][-1]):
+            return Answer(f"Answer {number}: {'well ' * 60}")
+        return Answer(calls=[{"of": "it"}] * 3, thought="Hm.")
+
+    async with staged(tmp_path, answer, window=4_000) as stage:
+        agent = GeminiAgent(stage.base, stream=stream, session="talk")
+        for turn in range(6):
+            await agent.say(f"Question {turn}? {'please ' * 60}")
+        await stage.settled("talk", name(agent.read()))
+        async with proxied(stage.home, stage.there, 4_000) as (_, base):
+            again = GeminiAgent(base, stream=stream, session="talk")
+            again.messages = agent.messages
+            for turn in range(6, 9):
+                await again.say(f"Question {turn}? {'please ' * 60}")
+            await stage.settled("talk", name(again.read()))
+            await again.close()
+        await agent.close()
+        for one in stage.upstream.seen:
+            lawful(one.json)
+        last = stage.upstream.seen[-1].json
+        assert len(last["contents"]) < len(agent.messages) - 4
+        assert last["generationConfig"] == {"maxOutputTokens": 500}
+        first, *rest = last["systemInstruction"]["parts"]
+        assert first == {"text": "You are a careful assistant."}
+        assert rest, "the service says that it left something out"
+        status = await stage.home.client.get_status(ref("talk", agent="proxy"))
+        assert (status.model, status.last_total_tokens) == ("mock-1", 105)
+
+
+@pytest.mark.parametrize("method", ["generateContent", "streamGenerateContent?alt=sse"])
+async def test_what_fits_goes_through_byte_for_byte_both_ways(method: str, tmp_path: Path) -> None:
+    body = (
+        b'{ "contents" :[ {"role":"user", "parts": [{"text" : "Hi \\ud83d \\u00e9"}]}, '
+        b'{"role":"model","parts":[{"text":"Yes?"}]},{"parts":[{"text":"Go on.  "}] } ],'
+        b'"x-unknown": [1.0, 1e3], "generationConfig":{"maxOutputTokens":9} }\n'
+    )
+
+    def answer(number: int, given: Json) -> Answer:
+        return Answer("Yes. " * 9, thought="Hm.")
+
+    async with staged(tmp_path, answer) as stage, httpx2.AsyncClient() as client:
+        named = {"X-ContextEngine-Session": "talk"}
+        reply = await client.post(f"{stage.base}{PATH}:{method}", content=body, headers=named)
+        assert stage.upstream.seen[0].body == body
+        assert reply.content == stage.upstream.seen[0].sent
+        said = read(*json.loads(body)["contents"], model({"text": ("Yes. " * 9)}))
+        await stage.settled("talk", name(said))
+
+
+async def test_what_is_not_spoken_goes_through(tmp_path: Path) -> None:
+    def answer(number: int, given: Json) -> Any:
+        return Answer("Yes.")
+
+    kept = {"contents": [user({"text": "Hi"})], "cachedContent": "cachedContents/1"}
+    async with staged(tmp_path, answer) as stage, httpx2.AsyncClient() as client:
+        await client.post(f"{stage.base}{PATH}:generateContent", json=kept)
+        assert stage.upstream.seen[0].json == kept
+        assert await stage.sessions() == []
+    async with staged(tmp_path, answer, max_bytes=10) as stage, httpx2.AsyncClient() as client:
+        ours = await client.post(f"{stage.base}{PATH}:generateContent", json=kept)
+        error = ours.json()["error"]
+        assert (ours.status_code, error["code"], error["status"]) == (413, 413, "INVALID_ARGUMENT")
+        assert "--max-body" in error["message"]
