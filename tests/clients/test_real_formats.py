@@ -63,3 +63,23 @@ def test_real_sessions_lose_nothing_that_a_model_is_told(
         _, again = through(driver, name, made)
         assert again == request
     assert told > 3_000
+
+
+@pytest.mark.parametrize("language", [one for one in NAMED if one in ("python", "typescript")])
+def test_an_object_that_is_shown_in_part_is_said_as_it_is(
+    language: str, everyone: dict[str, Driver]
+) -> None:
+    """The service shortens what tools answered: what is left of an object's JSON is none."""
+    call = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
+    answered = {"functionResponse": {"name": "f", "response": {"rows": [1, 2]}}}
+    request = json.dumps({"contents": [call, {"role": "user", "parts": [answered]}]})
+    driver = everyone[language]
+    given = driver.ask("format", format="gemini.content", **{"in": request})["messages"]
+    messages = [read(t.Message, one) for one in given]
+    for message in messages:
+        message.ClearField("native")
+    messages[1].parts[0].tool_result.parts[0].text.text = '{"rows": [1, [... left out ...]'
+    out = [written(message) for message in messages]
+    made = json.loads(driver.ask("format", format="gemini.content", out=out)["json"])
+    [part] = made["contents"][1]["parts"]
+    assert part["functionResponse"]["response"] == {"output": '{"rows": [1, [... left out ...]'}

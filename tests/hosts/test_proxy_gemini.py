@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from google.genai import types as google
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,6 +191,35 @@ async def test_calls_and_their_results_stay_together_over_a_restart(
         assert rest, "the service says that it left something out"
         status = await stage.home.client.get_status(ref("talk", agent="proxy"))
         assert (status.model, status.last_total_tokens) == ("mock-1", 105)
+
+
+class ObjectAgent(GeminiAgent):
+    """Its tool answers an object of its own, and a long one."""
+
+    def answer(self, call: tuple[str, Any], result: str) -> None:
+        rows = {"rows": [f"row {at}: {result[:60]}" for at in range(400)]}
+        answered = google.FunctionResponse(name=call[0], response=rows)
+        self.results.append(google.Part(function_response=answered))
+
+
+async def test_an_object_too_long_for_the_window_is_shown_in_part(tmp_path: Path) -> None:
+    def answer(number: int, given: Json) -> Answer:
+        if "functionResponse" in json.dumps(given["contents"][-1]):
+            return Answer(f"Answer {number}.")
+        return Answer(calls=[{"of": "it"}])
+
+    async with staged(tmp_path, answer, window=6_000) as stage:
+        agent = ObjectAgent(stage.base, stream=False, session="talk")
+        for turn in range(3):
+            await agent.say(f"Question {turn}?")
+        await stage.settled("talk", name(agent.read()))
+        await agent.close()
+        last = stage.upstream.seen[-1].json
+        lawful(last)
+        [part] = last["contents"][-1]["parts"]
+        shown = part["functionResponse"]["response"]["output"]
+        assert len(shown) < 20_000
+        assert "left out" in shown
 
 
 @pytest.mark.parametrize("method", ["generateContent", "streamGenerateContent?alt=sse"])

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from contextengine import types as t
 from contextengine.formats import from_gemini, read_transcript, to_gemini
 from contextengine.messages import assistant, tool_call, tool_result, user
@@ -66,3 +68,16 @@ def test_a_result_without_a_name_gets_that_of_its_call() -> None:
     assert contents[2]["parts"] == [
         {"functionResponse": {"id": "c1", "name": "look", "response": {"error": "gone"}}}
     ]
+
+
+@pytest.mark.parametrize("shown", ['{"rows": [1, [... 900 of 950 characters are left out]', "[1]"])
+def test_a_result_that_was_an_object_and_is_shown_in_part_is_an_output(shown: str) -> None:
+    """The service shortens texts; what is left of an object's is none."""
+    answered = {"name": "look", "response": {"rows": [1, 2]}}
+    call = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
+    contents = [call, {"role": "user", "parts": [{"functionResponse": answered}]}]
+    messages = bare(from_gemini(contents))
+    assert to_gemini(messages)["contents"] == contents
+    messages[1].parts[0].tool_result.parts[0].text.text = shown
+    told = to_gemini(messages)["contents"][1]["parts"][0]["functionResponse"]
+    assert told == {"name": "look", "response": {"output": shown}}

@@ -86,12 +86,21 @@ def _call(call: ToolCallPart) -> Json:
 
 def _response(part: Part, result: ToolResultPart, names: dict[str, str]) -> Json:
     texts = [one.text.text for one in result.parts if one.HasField("text")]
-    if part.provider_metadata_json == b'{"response":"object"}' and len(texts) == 1:
-        response = json.loads(texts[0])
-    else:
+    free = part.provider_metadata_json == b'{"response":"object"}' and len(texts) == 1
+    response = _whole(texts[0]) if free else None
+    if response is None:
         response = {"error" if result.is_error else "output": "\n".join(texts)}
     name = result.name or names.get(result.call_id, "unknown")
     return {**_named(result.call_id), "name": name, "response": response}
+
+
+def _whole(text: str) -> Json | None:
+    """The object that a tool answered. None: it is shown in part, or something in its place."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _named(call_id: str) -> Json:

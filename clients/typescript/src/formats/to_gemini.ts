@@ -1,7 +1,7 @@
 import { type FilePart, type ImagePart, type Message, type Part, Role, type ToolCallPart, type ToolResultPart } from "../types.js";
 import { asObject, callsOf, encoded, joined } from "./common.js";
 import { GEMINI, INVENTED, OBJECT } from "./gemini.js";
-import { decode, type Json, membersOf, parse } from "./json.js";
+import { decode, isObject, type Json, membersOf, parse } from "./json.js";
 
 /** The part of a Gemini request that says the conversation. */
 export interface GeminiRequest {
@@ -69,8 +69,18 @@ function responseIn(part: Part, result: ToolResultPart, names: ReadonlyMap<strin
   const { callId, isError, parts } = result;
   const text = joined(parts);
   const free = decode(part.providerMetadataJson) === OBJECT && parts.filter(({ kind }) => kind.case === "text").length === 1;
-  const response = free ? parse(text, "response") : { [isError ? "error" : "output"]: text };
+  const response = (free ? whole(text) : undefined) ?? { [isError ? "error" : "output"]: text };
   return { ...named(callId), name: result.name || (names.get(callId) ?? "unknown"), response };
+}
+
+/** The object that a tool answered. Undefined: it is shown in part, or something in its place. */
+function whole(text: string): Json | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The id of a call, but for one that was made up on the way in. */
