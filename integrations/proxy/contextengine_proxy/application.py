@@ -194,7 +194,7 @@ class Proxy:
         to nobody else. OpenAI has paths that end with /messages as well."""
         if b"anthropic-version" in names or _ANTHROPIC.search(path):
             return self._settings.anthropic
-        if b"x-goog-api-key" in names or _GEMINI.search(path):
+        if headers.GOOGLES_KEY in names or _GEMINI.search(path):
             return self._settings.gemini
         return self._settings.openai
 

@@ -23,7 +23,7 @@ _ONE_HOP = {
 _OURS = {b"host", b"content-length", b"accept-encoding", b"expect", SESSION}
 """Said anew for upstream."""
 _CREDENTIALS = (b"authorization", b"x-api-key", b"api-key")
-_GOOGLES = b"x-goog-api-key"
+GOOGLES_KEY = b"x-goog-api-key"
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -54,7 +54,7 @@ def credentials(given: Headers, query: bytes = b"") -> tuple[str, ...]:
     key."""
     told = [value_of(given, name).decode("latin-1") for name in _CREDENTIALS]
     # Where it is: sessions are named by these, and there were some before it was looked at.
-    googles = value_of(given, _GOOGLES).decode("latin-1")
+    googles = value_of(given, GOOGLES_KEY).decode("latin-1")
     googles = googles or dict(parse_qsl(query.decode("latin-1"))).get("key", "")
     return (*told, googles) if googles else tuple(told)
 

@@ -14,8 +14,7 @@ DIALECTS: tuple[Dialect, ...] = (
 
 def dialect_of(path: str) -> Dialect | None:
     """The dialect that is spoken at this path. None: another one, or no conversation."""
-    same = (one for one in DIALECTS if path.rstrip("/").endswith(one.path))
-    return gemini.Gemini.at(path) or next(same, None)
+    return next(filter(None, (one.at(path) for one in DIALECTS)), None)
 
 
 __all__ = ["DIALECTS", "Dialect", "Reply", "dialect_of"]

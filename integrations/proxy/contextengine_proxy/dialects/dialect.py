@@ -63,6 +63,10 @@ class Dialect(ABC):
     """The members of which one says how long a reply may be; of one in another, both, with a dot
     between them."""
 
+    def at(self, path: str) -> Dialect | None:
+        """The dialect of a request to this path. None: it is not spoken there."""
+        return self if path.rstrip("/").endswith(self.path) else None
+
     def model(self, body: Mapping[str, Any]) -> str:
         """The model that is asked for."""
         model = body.get("model")

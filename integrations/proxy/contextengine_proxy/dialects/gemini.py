@@ -18,7 +18,7 @@ from ..document import Document
 from .anthropic import OPENER
 from .dialect import Dialect, Entry, Json, Reply, StreamReader, count
 
-_PATH = re.compile(r"/models/(?P<model>[^/:]+):(?:generateContent|streamGenerateContent)")
+_PATH = re.compile(r"/models/(?P<model>[^/:]+):(?:generateContent|streamGenerateContent)/*$")
 _SYSTEM = ("systemInstruction", "system_instruction")
 
 
@@ -35,11 +35,9 @@ class Gemini(Dialect):
     def __init__(self, model: str = "") -> None:
         self._model = model
 
-    @classmethod
-    def at(cls, path: str) -> Gemini | None:
-        """What is spoken at a path. None: something else."""
-        found = _PATH.search(path.rstrip("/"))
-        return cls(found["model"]) if found and found.end() == len(path.rstrip("/")) else None
+    def at(self, path: str) -> Gemini | None:
+        found = _PATH.search(path)
+        return Gemini(found["model"]) if found else None
 
     def model(self, body: Mapping[str, Any]) -> str:
         return self._model
