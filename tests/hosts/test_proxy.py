@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(180 + 8 * TURNS)
 
 
 BETWEEN_PIECES = re.compile(r'"\}\],\s*"role":\s*"model"\},\s*\{"parts":\s*\[\{"text":\s*"')
-"""What frames each piece of a reply of Gemini's, which some clients keep as a content of its own."""
+"""What frames each piece of a reply of Gemini's: some clients keep each as a content of its own."""
 
 
 def question(turn: int) -> str:
