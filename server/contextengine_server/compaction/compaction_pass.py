@@ -92,7 +92,7 @@ def _covering(view: View, step: CompactionStep) -> Pass:
         if at not in kept
         for e in view.atom(at).entries
     }
-    stays = set(view.must_stay())
+    stays = set(view.intent())
     steps = range(step.first, step.last + 1)
     begin, end = view.atom(step.first), view.atom(step.last)
     return Pass(
@@ -114,7 +114,7 @@ def _covering(view: View, step: CompactionStep) -> Pass:
 def _fold(view: View, step: CompactionStep, children: Sequence[Summary]) -> Pass:
     """One over summaries, and over what lies uncovered between them."""
     first, last = children[0], children[-1]
-    kept = set(view.must_stay())
+    kept = set(view.intent())
     between = [at for at in _uncovered(view, step) if at not in kept]
     entries = {entry.sequence: entry for at in between for entry in view.atom(at).entries}
     gain = sum(child.tokens for child in children)
@@ -142,7 +142,7 @@ def _uncovered(view: View, step: CompactionStep) -> list[int]:
 def _update(view: View, step: CompactionStep, children: Sequence[Summary]) -> Pass:
     """One that brings summaries up to date: of their texts, and of the messages in the range that
     none of them covers. Only these need be in memory."""
-    kept, stays = {*view.pinned, *range(view.leading)}, set(view.must_stay())
+    kept, stays = {*view.pinned, *range(view.leading)}, set(view.intent())
     fresh = _uncovered(view, step)
     entries = {e.sequence: e for at in fresh if at not in kept for e in view.atom(at).entries}
     begin = None if children[0].first_step == step.first else view.atom(step.first)

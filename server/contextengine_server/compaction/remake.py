@@ -31,7 +31,8 @@ from contextengine_server.compaction.summary_quality import ours_now, quoting, s
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
-from contextengine_server.context.view import Summary, standing
+from contextengine_server.context.layout import standing
+from contextengine_server.context.view import Summary
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.session.address import Address
 from contextengine_server.session.rows import summary_cost, summary_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .message import Entry, Slot
+from .message import Entry, Role, Slot
 
 
 @dataclass(slots=True, eq=False)
@@ -67,6 +67,32 @@ class Atom:
     def pending(self) -> bool:
         """True while its open calls may still be answered in their place."""
         return not self.closed and any(not call.answered for call in self.calls)
+
+    @property
+    def replies(self) -> bool:
+        """True where it begins with what the model said."""
+        return bool(self.entries) and self.entries[0].traits.role == Role.ASSISTANT
+
+    def open_places(self) -> dict[str, list[int]]:
+        """The places of the calls that may still be answered in their place, by id."""
+        places: dict[str, list[int]] = {}
+        for place, call in enumerate(() if self.closed else self.calls):
+            if not call.answered:
+                places.setdefault(call.id, []).append(place)
+        return places
+
+    def answer_late(self, call_id: str, slot: Slot, entry: Entry) -> int:
+        """Shows a late result in the place of the synthetic one; by how many tokens it grows."""
+        index = next(
+            at for at, one in enumerate(self.slots) if one.synthetic and one.call_id == call_id
+        )
+        delta = slot.tokens - self.slots[index].tokens
+        self.slots[index] = slot
+        self.tokens += delta
+        if self.entries[-1] is not entry:  # another result in it may stand here already
+            self.entries.append(entry)
+        next(call for call in self.open if call.id == call_id).answered = True
+        return delta
 
     def clone(self) -> Atom:
         """A copy to work on, so that memory changes only after the commit."""

@@ -77,7 +77,12 @@ class Peak(msgspec.Struct, frozen=True, array_like=True):
     user_step: int
     """The step of that message; -1: there was none."""
     at: int
-    """The step itself."""
+    """The step itself; the first, where the next reply answers several."""
+
+    @property
+    def taken(self) -> int:
+        """The tokens of both."""
+        return self.step + self.asked
 
     def joined(self, later: Peaks) -> Peaks:
         """The later ones, of which the first stands for this one too: it is nowhere less."""
@@ -98,6 +103,24 @@ def most_of(peaks: Iterable[Peak], counted: Container[int], saved: Mapping[int, 
         ),
         default=0,
     )
+
+
+MOST_NOTICES = 4
+"""So many messages may stand between what a tool answered, or a request, and the reply to it:
+notices of a harness, a user who cuts in. Behind more of them nobody is about to answer."""
+
+
+class Waiting(msgspec.Struct, frozen=True, array_like=True):
+    """The steps before the newest that the next reply answers as well."""
+
+    steps: int = 0
+    """How many; -1: too many have come since the model spoke."""
+    tokens: int = 0
+    """Their tokens."""
+
+
+ALONE = Waiting()
+"""The newest step stands alone."""
 
 
 class FoldState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -140,6 +163,8 @@ class FoldState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time of the newest message of the model's; None: none has said one."""
     replies: int = 0
     """How many messages of models there were."""
+    waiting: Waiting = ALONE
+    """What else the next reply answers."""
 
 
 @dataclass(slots=True)

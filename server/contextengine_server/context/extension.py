@@ -97,6 +97,26 @@ class Extension:
             self.checkpoints.append(Checkpoint(sequence, steps, self.total, fold))
             self.checked = sequence
 
+    def copy(self, atom: Atom) -> Atom:
+        """A copy of an atom of the view, to be changed."""
+        copy = atom.clone()
+        copy.start += sum(delta for step, delta in self.moves if atom.step > step)
+        self.replaced[copy.step] = copy
+        return copy
+
+    def shift(self, changed: Atom, delta: int) -> None:
+        """Everything behind an atom moves by delta."""
+        self.total += delta
+        self.shifts.append((changed.first, delta))
+        self.moves.append((changed.step, delta))
+        # From none that stands behind it can it be found again.
+        self.checkpoints = [one for one in self.checkpoints if one.sequence <= changed.first]
+        for atom in (*self.added, *self.replaced.values()):
+            if atom.step > changed.step:
+                atom.start += delta
+                if (known := self.facts.get(atom.first)) is not None:
+                    self.facts[atom.first] = replace(known, start=atom.start)
+
     @property
     def late(self) -> bool:
         """True where a late result changed what was shown before."""

@@ -9,9 +9,22 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from .atom import Atom, AtomCall
-from .carried import LEAST_PAUSE_MS, MOST_PEAKS, Abandoned, FoldState, Pause, Peak, Reign, shifted
+from .carried import (
+    ALONE,
+    LEAST_PAUSE_MS,
+    MOST_NOTICES,
+    MOST_PEAKS,
+    Abandoned,
+    FoldState,
+    Pause,
+    Peak,
+    Peaks,
+    Reign,
+    Waiting,
+    shifted,
+)
 from .extension import CHECKPOINT_EVERY, EntryFacts, Extension, NeedsHistory, move, with_steps
-from .message import Entry, Form, Role, Shaper, Traits
+from .message import Entry, Form, Role, Shaper
 from .observations import Pictured, observed, replied
 from .view import View
 
@@ -61,6 +74,30 @@ def apply(view: View, change: Extension) -> None:
 _bounded = attrgetter("bounded")
 
 
+def _behind(known: Waiting, before: Atom) -> Waiting:
+    """What the next reply answers, once a step that is not the model's follows the newest."""
+    if before.leading or (not known.steps and before.replies and not before.calls):
+        return ALONE
+    if known.steps in (-1, MOST_NOTICES):
+        return Waiting(-1)
+    return Waiting(known.steps + 1, known.tokens + before.tokens)
+
+
+def _with_peak(peaks: Peaks, newest: Peak, atom: Atom) -> Peaks:
+    """The peaks with that of the newest atom, in place of what it was before, and of those that are
+    nowhere more. Over a cap it is shorter, and outdoes no other."""
+    outdoes = not any(map(_bounded, atom.slots))
+    while peaks and (
+        (last := peaks[-1]).at == atom.step
+        or (last.at, last.user_step) == (newest.at, newest.user_step)
+        or (outdoes and last.step <= newest.step and last.taken <= newest.taken)
+    ):
+        peaks = peaks[:-1]
+    if len(peaks) >= MOST_PEAKS:
+        return peaks[0].joined((*peaks[1:], newest))
+    return (*peaks, newest)
+
+
 class Folder:
     """One run of the fold over a view that stays as it is."""
 
@@ -73,11 +110,10 @@ class Folder:
         self.user_step, self.user_peak = carried.user_step, carried.user_peak
         self.user_tokens, self.reigns = carried.user_tokens, carried.reigns
         self.late_mark, self.scattered = carried.late_mark, carried.scattered
-        self.step_peak = carried.step_peak
-        self.peaks = carried.peaks
+        self.step_peak, self.peaks = carried.step_peak, carried.peaks
         self.turns, self.replies = carried.turns, carried.replies
         self.observed, self.said_ms = carried.observed, carried.said_ms
-        self.abandoned = Abandoned(carried.abandoned)
+        self.waiting, self.abandoned = carried.waiting, Abandoned(carried.abandoned)
         self.current: Atom | None = view.atoms[-1] if view.atoms else None
         self.owned, self.steps = False, view.base + len(view.atoms)
         self.added: dict[int, Atom] = {}
@@ -91,27 +127,17 @@ class Folder:
             leading=self.leading, leading_open=self.leading_open, user_step=self.user_step,
             user_tokens=self.user_tokens, reigns=self.reigns, user_peak=self.user_peak,
             abandoned=table, late_mark=self.late_mark, scattered=self.scattered,
-            step_peak=self.step_peak, peaks=self.peaks, turns=self.turns,
+            step_peak=self.step_peak, peaks=self.peaks, turns=self.turns, waiting=self.waiting,
             observed=self.observed, said_ms=self.said_ms, replies=self.replies,
         )  # fmt: skip
         return self.out
 
     def own(self) -> Atom:
         """The current atom, ours to change."""
-        current = self.current
-        assert current is not None
+        assert self.current is not None
         if not self.owned:
-            current = self.copy(current)
-            self.current = current
-            self.owned = True
-        return current
-
-    def copy(self, atom: Atom) -> Atom:
-        """A copy of an atom of the view, ours to change."""
-        copy = atom.clone()
-        copy.start += sum(delta for step, delta in self.out.moves if atom.step > step)
-        self.out.replaced[copy.step] = copy
-        return copy
+            self.current, self.owned = self.out.copy(self.current), True
+        return self.current
 
     def begin(self, entry: Entry, *, untouched: bool = True) -> Atom:
         """A new atom at the end of the view; what stood open before is abandoned. `untouched`: the
@@ -119,9 +145,14 @@ class Folder:
         current = self.current
         if current is not None and (self.owned or current.calls or current.growing):
             self.close()
+        # From a checkpoint on, nothing is known of what stands before it but what is carried.
+        if self.current is not None:
+            self.waiting = _behind(self.waiting, self.current)
         number = entry.sequence // CHECKPOINT_EVERY
         if untouched and current is not None and number != current.first // CHECKPOINT_EVERY:
             self.out.check(entry.sequence, self.steps, self.finish(()).fold)
+        if entry.traits.role == Role.ASSISTANT:
+            self.waiting = ALONE
         atom = Atom(step=self.steps, start=self.out.total, first=entry.sequence)
         self.steps += 1
         self.current, self.owned = atom, True
@@ -190,16 +221,13 @@ class Folder:
             self.pin(atom, entry)
         if not (atom.pinned or atom.leading):
             self.step_peak = max(self.step_peak, atom.tokens)
-            asked, most, peaks = self.user_tokens, 0 if atom.user else atom.tokens, self.peaks
-            large = any(map(_bounded, atom.slots))  # over a cap it is shorter, and outdoes no other
-            while peaks and (
-                (last := peaks[-1]).at == atom.step
-                or not (large or last.step > most or last.step + last.asked > most + asked)
-            ):
-                peaks = peaks[:-1]
-            self.peaks = (*peaks, Peak(out.total, most, asked, self.user_step, atom.step))
-            if len(peaks) >= MOST_PEAKS:
-                self.peaks = peaks[0].joined(self.peaks[1:])
+            asked, most, at = self.user_tokens, 0 if atom.user else atom.tokens, atom.step
+            if self.waiting.steps > 0:
+                at, most = at - self.waiting.steps, most + self.waiting.tokens
+                if at <= self.user_step < atom.step:
+                    most -= asked
+            peak = Peak(out.total, most, asked, self.user_step, at)
+            self.peaks = _with_peak(self.peaks, peak, atom)
         start = atom.start if atom.first == entry.sequence else None
         out.facts[entry.sequence] = EntryFacts(entry.sequence, atom.step, start, None)
 
@@ -242,7 +270,8 @@ class Folder:
         traits = entry.traits
         here: list[int] = []
         away: list[tuple[int, str]] = []
-        open_calls = self.open_calls(traits)
+        # A message that calls tools itself begins an atom: what it answers is late.
+        open_calls = self.current.open_places() if self.current and not traits.calls else {}
         for part, call_id in traits.results:
             if open_calls.get(call_id):
                 here.append(open_calls[call_id].pop(0))
@@ -271,17 +300,6 @@ class Folder:
         if entry.sequence not in self.out.facts:
             self.drop(entry, "no open call with this id")
 
-    def open_calls(self, traits: Traits) -> dict[str, list[int]]:
-        """The places of the open calls, by id, that the results of a message with these traits may
-        answer in their place. A message that calls tools itself begins an atom: what it answers is
-        late."""
-        places: dict[str, list[int]] = {}
-        if self.current is not None and not self.current.closed and not traits.calls:
-            for place, call in enumerate(self.current.calls):
-                if not call.answered:
-                    places.setdefault(call.id, []).append(place)
-        return places
-
     @staticmethod
     def call(atom: Atom, entry: Entry) -> None:
         """Its calls stand open from now on."""
@@ -309,7 +327,7 @@ class Folder:
             raise NeedsHistory(first)
         if found.step in self.out.replaced:
             return self.out.replaced[found.step]
-        atom = self.copy(found)
+        atom = self.out.copy(found)
         if self.current is found:
             self.current, self.owned = atom, True
         return atom
@@ -333,16 +351,7 @@ class Folder:
                 atom = self.reach(first)
                 whole = alone and len(entry.traits.results) == 1 and entry.traits.part_count == 1
                 slot = self.shaper.whole(entry) if whole else self.shaper.parts(entry, (part,))
-                index = next(
-                    i for i, s in enumerate(atom.slots) if s.synthetic and s.call_id == call_id
-                )
-                delta = slot.tokens - atom.slots[index].tokens
-                atom.slots[index] = slot
-                atom.tokens += delta
-                if atom.entries[-1] is not entry:  # another result in it may stand here already
-                    atom.entries.append(entry)
-                next(c for c in atom.calls if c.id == call_id and not c.answered).answered = True
-                self.shift(atom, delta)
+                self.shift(atom, atom.answer_late(call_id, slot, entry))
                 self.pin(atom, entry)
                 self.late_mark = max(self.late_mark, entry.sequence)
                 if alone and first == newest:
@@ -355,24 +364,12 @@ class Folder:
 
     def shift(self, changed: Atom, delta: int) -> None:
         """Everything behind the atom moves by delta."""
-        self.out.total += delta
-        self.out.shifts.append((changed.first, delta))
-        self.out.moves.append((changed.step, delta))
-        # From none that stands behind it can it be found again.
-        points = self.out.checkpoints
-        self.out.checkpoints = [one for one in points if one.sequence <= changed.first]
+        self.out.shift(changed, delta)
         self.reigns = shifted(self.reigns, changed.start, delta)
         self.peaks = shifted(self.peaks, changed.start, delta)
         self.measure(changed)
-        for atom in (*self.out.added, *self.out.replaced.values()):
-            if atom.step > changed.step:
-                atom.start += delta
-                self.restart(atom)
-
-    def restart(self, atom: Atom) -> None:
-        """Facts of messages that this run added and whose atom's running sum moved."""
-        if (known := self.out.facts.get(atom.first)) is not None:
-            self.out.facts[atom.first] = replace(known, start=atom.start)
+        if -self.waiting.steps <= changed.step - (self.steps - 1) < 0:
+            self.waiting = replace(self.waiting, tokens=self.waiting.tokens + delta)
 
     def add_note(self, entry: Entry, parts: tuple[int, ...], late_of: int, alone: bool) -> None:
         """A note is an atom of its own, or follows what else its message shows. It never parts open

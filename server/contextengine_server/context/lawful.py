@@ -109,27 +109,34 @@ def least(view: View, saved: Mapping[int, int] = NOTHING) -> int:
     """The tokens of what no law lets go: what law 4 keeps, and the newest step, which law 6 keeps
     unless a summary covers it."""
     stays, newest = view.must_stay(), view.steps - 1
-    tokens = sum(view.atom(step).tokens for step in stays)
+    tokens = _kept_tokens(view, saved)
     if view.steps and newest >= view.raw_from and newest not in stays:
         tokens += view.atom(newest).tokens - saved.get(newest, 0)
     return tokens
 
 
+def _kept_tokens(view: View, saved: Mapping[int, int]) -> int:
+    """The tokens of what is in every assembly, but for the newest step."""
+    return sum(view.atom(step).tokens - saved.get(step, 0) for step in view.must_stay())
+
+
 def _fits(view: View, first: int, room: int, saved: Mapping[int, int]) -> bool:
     """True where this room holds the newest steps from `first` on."""
-    if first < view.steps - 1:
+    newest = view.steps - 1
+    if first < view.unanswered:
         return newest_within(view, room, first, saved) <= first
-    stays = first in view.must_stay()
-    return (0 if stays else view.atom(first).tokens - saved.get(first, 0)) <= room
+    stays = newest in view.must_stay()
+    return (0 if stays else view.atom(newest).tokens - saved.get(newest, 0)) <= room
 
 
 def newest_within(
     view: View, room: int, oldest: int = 0, saved: Mapping[int, int] = NOTHING
 ) -> int:
     """The first of the newest steps that take no more than this room together, no step before
-    `oldest` and never less than the newest. What law 4 keeps is shown anyway and takes none of
-    it."""
+    `oldest` and never less than what the next reply answers. What is in every assembly is shown
+    anyway and takes none of it."""
     newest, low = view.steps - 1, max(oldest, view.base)
+    last = min(newest, max(low, view.unanswered))
     free = {step: amount for step, amount in saved.items() if step >= low}
     free.update((step, view.atom(step).tokens) for step in view.must_stay() if step >= low)
     steps = sorted(free)
@@ -138,7 +145,7 @@ def newest_within(
     def fits(first: int) -> bool:
         return view.span(first, newest) - behind[bisect_left(steps, first)] <= room
 
-    return min(low + bisect_left(range(low, newest), True, key=fits), newest)
+    return min(low + bisect_left(range(low, last), True, key=fits), last)
 
 
 def fitting(
@@ -170,7 +177,7 @@ def fitting(
         )
     reached = _reached_before(view, room, view.evictions.evicting(room), saved_then)
     ranges, summaries, taken = settled(view, room, room - needed, reached, saved)
-    begin, stays = view.raw_from, sum(view.atom(step).tokens for step in view.must_stay())
+    begin, stays = view.raw_from, _kept_tokens(view, saved)
     if begin < view.steps:
         left = room - stays - taken
         asked = {step for step, _ in ranges}
@@ -178,7 +185,7 @@ def fitting(
         for one in moments():
             if one.view.steps - 1 <= first:
                 break
-            stood = sum(one.view.atom(step).tokens for step in one.view.must_stay())
+            stood = _kept_tokens(one.view, one.saved)
             first = max(first, _cut(one.view, room, room - stood - taken, begin, one.saved))
         if first > (tail := max(view.tail_from(tail_steps), begin)):
             first = min(first, newest_within(view, left, tail, saved))

@@ -1,10 +1,10 @@
 """Laying out what is shown: ranges of steps, summaries, and what law 4 keeps, each at its own
-place."""
+place; and which of the live summaries these are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from .view import Summary, View
 
 Range = tuple[int, int]
 _place = itemgetter(0)
+_FIRST_STEP = attrgetter("first_step")
 
 
 def lay_out(
@@ -123,3 +124,31 @@ def reshaped(
         if first <= segment.last:
             parted.append(Keep(first, segment.last, segment.reason))
     return tuple(parted)
+
+
+def top_level(summaries: list[Summary]) -> list[Summary]:
+    """Those of the live summaries that no other live one lists as its child or stands in the place
+    of, in order. One that was made again is below whatever lists the one that it was made for."""
+    below = {child for summary in summaries for child in summary.children}
+    remade = {summary.id: summary.remakes for summary in summaries if summary.remakes}
+    for id in remade:
+        before = id
+        while before in remade and before not in below:
+            before = remade[before]
+        if before in below:
+            below.add(id)
+    below.update(remade.values())
+    return sorted((s for s in summaries if s.id not in below), key=_FIRST_STEP)
+
+
+def standing(summaries: Iterable[Summary]) -> dict[str, Summary]:
+    """What stands for each of these summaries: the newest that was made in its place, or itself."""
+    by_id = {summary.id: summary for summary in summaries}
+    after = {summary.remakes: summary.id for summary in by_id.values() if summary.remakes}
+    newest: dict[str, Summary] = {}
+    for id in by_id:
+        last = id
+        while last in after:
+            last = after[last]
+        newest[id] = by_id[last]
+    return newest

@@ -8,14 +8,15 @@ worked out when messages arrive.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from dataclasses import replace as changed
 
 import msgspec
 from msgspec.structs import replace
 
 from .atom import Atom
-from .carried import Covered, Fault, FoldState, Pause
+from .carried import ALONE, Covered, Fault, FoldState, Pause
 from .eviction import CommitSnapshot, EvictionHistory
 from .message import NOBODY, Addressee, Entry, Slot
 from .observations import Observations, Reply, ReplyHistory
@@ -169,6 +170,22 @@ class View:
         return self.fold.user_peak
 
     @property
+    def unanswered(self) -> int:
+        """The first of the newest steps that the next reply answers: the newest, and where only
+        notices, requests and the like stand behind the model's last calls, or behind another
+        request, these as well."""
+        return self.steps - 1 - max(0, self.fold.waiting.steps)
+
+    @property
+    def waits(self) -> bool:
+        """True where the next reply answers more than the newest step."""
+        return self.fold.waiting.steps > 0
+
+    def waiting_alone(self) -> View:
+        """The same view, of which the next reply answers the newest step alone."""
+        return changed(self, fold=replace(self.fold, waiting=ALONE))
+
+    @property
     def late_mark(self) -> int:
         """See FoldState.late_mark."""
         return self.fold.late_mark
@@ -250,8 +267,17 @@ class View:
         self.evictions.add(summary.before, summary.created, max(earlier, default=0))
 
     def must_stay(self) -> list[int]:
-        """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user
-        message."""
+        """Steps that are in every assembly, rising: those of `intent`, and of those that the next
+        reply answers all but the newest, unless a summary covers them."""
+        steps = self.intent()
+        if self.waits:
+            waiting = range(max(self.unanswered, self.raw_from), self.steps - 1)
+            return sorted({*steps, *waiting})
+        return steps
+
+    def intent(self) -> list[int]:
+        """Steps that law 4 keeps verbatim in every assembly, rising: leading, pinned, the newest
+        user message."""
         steps = list(range(self.leading))
         if self.pinned:
             steps = sorted(
@@ -369,31 +395,3 @@ def _start(atom: Atom) -> int:
 
 def _first_step(summary: Summary) -> int:
     return summary.first_step
-
-
-def top_level(summaries: list[Summary]) -> list[Summary]:
-    """Those of the live summaries that no other live one lists as its child or stands in the place
-    of, in order. One that was made again is below whatever lists the one that it was made for."""
-    below = {child for summary in summaries for child in summary.children}
-    remade = {summary.id: summary.remakes for summary in summaries if summary.remakes}
-    for id in remade:
-        before = id
-        while before in remade and before not in below:
-            before = remade[before]
-        if before in below:
-            below.add(id)
-    below.update(remade.values())
-    return sorted((s for s in summaries if s.id not in below), key=_first_step)
-
-
-def standing(summaries: Iterable[Summary]) -> dict[str, Summary]:
-    """What stands for each of these summaries: the newest that was made in its place, or itself."""
-    by_id = {summary.id: summary for summary in summaries}
-    after = {summary.remakes: summary.id for summary in by_id.values() if summary.remakes}
-    newest: dict[str, Summary] = {}
-    for id in by_id:
-        last = id
-        while last in after:
-            last = after[last]
-        newest[id] = by_id[last]
-    return newest

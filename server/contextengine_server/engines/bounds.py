@@ -91,7 +91,7 @@ def bounds_of(view: View, cell: int, arrived: Mapping[int, Forms] = NO_FORMS) ->
     bounds = Bounds()
     if not view.large and not arrived:
         return bounds
-    stays = set(view.must_stay())
+    stays = set(view.intent())
     for step in sorted({*view.large, *arrived}) if arrived else view.large:
         atom = view.atom(step)
         forms = _bounded(view, atom, step, cell, stays, arrived.get(step, NONE))
@@ -120,7 +120,7 @@ class SavedByStep(Saved):
         self._view, self._cell = view, cell
         self._whole = partial(short_forms, view, cell, tail_steps, revision)
         self._masking = masking_of(view, tail_steps, revision)
-        self._stays = frozenset(view.must_stay())
+        self._stays = frozenset(view.intent())
         self._known: dict[int, int | None] = {}
 
     @cached_property

@@ -16,13 +16,14 @@ from msgspec.structs import replace
 from contextengine_server.context.carried import FoldState
 from contextengine_server.context.eviction import history_of
 from contextengine_server.context.fold import NeedsHistory, apply, extend
+from contextengine_server.context.layout import top_level
 from contextengine_server.context.message import MIN_CAP_CHARS
 from contextengine_server.context.scope import Scope
-from contextengine_server.context.view import Summary, View, top_level
+from contextengine_server.context.view import Summary, View
 from contextengine_server.context.work import AT_ONCE, Work, batches
 from contextengine_server.session.rows import stored_summaries
 from contextengine_server.session.session import contents
-from contextengine_server.session.state import SessionState
+from contextengine_server.session.state import SessionState, ViewFacts
 from contextengine_server.session.window import (
     hold_newest,
     hold_scrap,
@@ -118,7 +119,7 @@ async def _load(
     place_summaries(view, summaries, state)
     first = None
     if reach is not None and not head.parent_session:
-        first = await _window_start(store, head, state.view.scattered, reach)
+        first = await _window_start(store, head, state.view, reach)
     if first is None:
         await _fold(view, await _all_rows(store, head, as_of), shaper)
         summaries = _at_their_steps(view, summaries, state)
@@ -286,10 +287,10 @@ def _folding(view: View, rows: list[MessageRow], shaper: WireShaper) -> Work[Non
 
 
 async def _window_start(
-    store: Store, head: SessionHead, scattered: int, reach: int
+    store: Store, head: SessionHead, facts: ViewFacts, reach: int
 ) -> MessageRow | None:
-    """The row that begins the window; None where the window is the whole view, or holds a message
-    that stands in more places than its row tells."""
+    """The row that begins the window, which holds all that the next reply answers; None where the
+    window is the whole view, or holds a message that stands in more places than its row tells."""
     position = head.message_tokens - reach
     if position <= 0:
         return None
@@ -306,17 +307,29 @@ async def _window_start(
             back *= 2
     elif row.step:
         row = await _large_before(store, head, row) or row
-    return row if row is not None and row.step and row.sequence > scattered else None
+    answered = facts.steps - 1 - facts.waiting.steps
+    while row is not None and row.step and answered < row.step:
+        row, _ = await _step_before(store, head, row)
+    return row if row is not None and row.step and row.sequence > facts.scattered else None
 
 
 async def _large_before(store: Store, head: SessionHead, begins: MessageRow) -> MessageRow | None:
     """The row that begins the step before this one, where a message of that may be over a cap."""
+    first, rows = await _step_before(store, head, begins)
+    return first if any(len(row.body) > MIN_CAP_CHARS for row in rows) else None
+
+
+async def _step_before(
+    store: Store, head: SessionHead, begins: MessageRow
+) -> tuple[MessageRow | None, list[MessageRow]]:
+    """The row that begins the step before this one, and all rows of it; None where it is not found
+    near."""
     for sequence in range(begins.sequence - 1, max(0, begins.sequence - PASSED_OVER), -1):
         rows = await store.atom_of(head.scope, sequence)
         first = next((row for row in rows if row.start is not None), None)
         if first is not None:
-            return first if any(len(row.body) > MIN_CAP_CHARS for row in rows) else None
-    return None
+            return first, rows
+    return None, []
 
 
 async def _anchor(

@@ -64,8 +64,9 @@ async def test_the_smallest_lawful_list(shared: House, session: t.SessionRef) ->
     await quiet(shared, session)
     reply = await ask(shared, session, budget=budget(50))
     assert reply.outcome == OVER
-    # Leading, pinned, the newest user message, the last step; nothing else.
+    # Leading, pinned, the newest user message, the last step as short as can be; nothing else.
     assert ids_of(reply.items) == ["policy", "a1", "u3", "a3", "r3"]
+    assert [item.form for item in reply.items] == [*[t.FORM_UNSPECIFIED] * 4, t.FORM_HEAD_TAIL]
     assert tokens_of(reply.items) > 50
     said = reply.budget.system_prompt_addition
     assert said
@@ -82,13 +83,18 @@ async def test_the_smallest_lawful_list(shared: House, session: t.SessionRef) ->
     for item in reply.biggest:
         assert reply.items[item.index].tokens == item.tokens
         assert reply.items[item.index].origin == item.origin
-    smallest = tokens_of(reply.items)
-    exactly = await ask(shared, session, budget=budget(smallest))
-    assert (exactly.outcome, ids_of(exactly.items)) == (FITS, ids_of(reply.items))
+    exactly = await ask(shared, session, budget=budget(reply.estimated_tokens))
+    assert (exactly.outcome, exactly.items) == (FITS, reply.items)
     assert len(exactly.biggest) == 0
-    less = await ask(shared, session, budget=budget(smallest - 1))
-    assert (less.outcome, less.items[-1].form) == (FITS, t.FORM_HEAD_TAIL)
-    assert await judged(shared, less, session) == []
+    assert await judged(shared, exactly, session) == []
+    less = await ask(shared, session, budget=budget(reply.estimated_tokens - 1))
+    assert (less.outcome, less.items) == (OVER, reply.items)
+    stored = {row.message.id: row.tokens for row in await shared.rows(session)}
+    tokens = said + sum(stored[name] for name in ids_of(reply.items))
+    whole = await ask(shared, session, budget=budget(tokens))
+    assert (whole.outcome, ids_of(whole.items)) == (FITS, ids_of(reply.items))
+    assert {item.form for item in whole.items} == {t.FORM_UNSPECIFIED}
+    assert await judged(shared, whole, session) == []
 
 
 async def test_pending_calls_are_part_of_it(shared: House, session: t.SessionRef) -> None:

@@ -208,10 +208,10 @@ def test_what_is_pending(script: str, pending: bool) -> None:
         ("", 0, -1, []),
     ],
 )
-def test_what_must_stay(script: str, leading: int, user: int, pinned: list[int]) -> None:
+def test_what_must_be_verbatim(script: str, leading: int, user: int, pinned: list[int]) -> None:
     view = view_of(script)
     assert (view.leading, view.user_step, view.pinned) == (leading, user, pinned)
-    assert view.must_stay() == sorted({*range(leading), *pinned, *([user] if user >= 0 else [])})
+    assert view.intent() == sorted({*range(leading), *pinned, *([user] if user >= 0 else [])})
 
 
 def test_a_late_result_moves_what_stands_behind_and_marks_the_epoch() -> None:
@@ -335,3 +335,55 @@ def test_a_call_that_is_not_answered_stands_open() -> None:
     view = view_of("a+x+y u t-y")
     assert [call.id for call in view.atoms[0].open] == ["x"]
     assert list(view.abandoned) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("script", "waits"),
+    [
+        ("", 0),
+        ("u", 0),
+        ("s u", 0),  # what leads is no request
+        ("u u", 1),
+        ("u a", 0),
+        ("u a u", 0),
+        ("u a u s", 1),
+        ("u a+x", 0),
+        ("u a+x t-x", 0),
+        ("u a+x t-x u", 1),
+        ("u a+x t-x s u c", 3),
+        ("u a+x t-x u u u u", 4),
+        ("u a+x t-x u u u u u", -1),  # nobody is about to answer
+        ("u a+x t-x u u u u u u", -1),
+        ("u a+x t-x u u u u u a", 0),
+        ("u a+x t-x u u u u u a u", 0),
+        ("u a+x u", 1),
+        ("u a+x u t-x", 1),  # late: it takes its place
+        ("u a+x t-x u t-y", 1),  # not shown
+        ("u a~ a. u", 0),
+        ("u a~ a+x t-x u", 1),
+    ],
+)
+def test_what_the_next_reply_answers(script: str, waits: int) -> None:
+    """The newest step, and these before it."""
+    view = trial_of(rows(script)).view
+    assert view.fold.waiting.steps == waits
+    before = view.atoms[len(view.atoms) - 1 - max(0, waits) : -1]
+    assert view.fold.waiting.tokens == sum(atom.tokens for atom in before)
+    assert view.unanswered == view.steps - 1 - len(before)
+    assert set(view.must_stay()) == {*view.intent(), *(atom.step for atom in before)}
+    assert view.waiting_alone().must_stay() == view.intent()
+
+
+def test_what_a_summary_covers_need_not_stay() -> None:
+    one = trial_of(rows("u a u a+x t-x u u"))
+    one.compact(0, 3, "told")
+    assert (one.view.unanswered, one.view.must_stay()) == (3, [4, 5])
+
+
+def test_a_request_is_counted_with_what_it_followed() -> None:
+    """What the newest step took of every room, and the steps that were shown with it."""
+    view = trial_of(rows("u a u a+x t-x s u")).view
+    tokens = [atom.tokens for atom in view.atoms]
+    newest = view.fold.peaks[-1]
+    assert (newest.step, newest.asked) == (tokens[3] + tokens[4], tokens[5])
+    assert (newest.at, newest.user_step) == (3, 5)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from contextengine_server.context.layout import standing, top_level
 from contextengine_server.context.message import Slot
-from contextengine_server.context.view import Summary, standing, top_level
+from contextengine_server.context.view import Summary
 
 
 def no_slot() -> Slot:

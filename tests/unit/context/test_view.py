@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.eviction import CommitSnapshot
+from contextengine_server.context.layout import standing, top_level
 from contextengine_server.context.message import Form, Slot
-from contextengine_server.context.view import Summary, View, standing, top_level
+from contextengine_server.context.view import Summary, View
 from contextengine_server.testing.engine.views import SCOPE
 
 

@@ -8,7 +8,7 @@ from .case import Case, Violation
 
 def check(case: Case) -> Violation | None:
     """Every step that must stay is shown verbatim."""
-    for step in case.view.must_stay():
+    for step in case.view.intent():
         if not case.verbatim(step):
             return Violation(4, "intent", f"step {step} must be verbatim: {_why(case, step)}")
     return None

@@ -1,9 +1,9 @@
 """Law 6, tail: the newest steps, as many as the engine declares, are verbatim but for forms and
 what laws 1 to 5 demand.
 
-A tail that cannot fit gives up whole steps from its old end, never the last. What a summary covers
-is no longer part of it (a host's own compaction may reach into it). The one form in the tail is
-head and tail, for a message over its cap.
+A tail that cannot fit gives up whole steps from its old end, never the last. What the next reply
+answers is part of it. What a summary covers no longer is (a host's own compaction may reach into
+it). The one form in the tail is head and tail, for a message over its cap.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ def check(case: Case) -> Violation | None:
     newest = view.steps - 1
     if not case.shows(newest) and view.covering(newest) is None:
         return Violation(6, "tail", "the newest step is not shown")
-    oldest = max(view.tail_from(max(case.declared.tail_steps, 1)), view.raw_from)
+    declared = max(view.tail_from(max(case.declared.tail_steps, 1)), view.raw_from)
+    oldest = max(min(declared, view.unanswered), view.raw_from)
     last = case.plan.segments[-1] if case.plan.segments else None
     if isinstance(last, Keep) and last.first <= oldest and last.last == newest:
         return None  # as nearly always; one range holds it all
-    masked = _masked(case, oldest)
+    masked = _masked(case, declared)
     if masked is not None:
         return Violation(
             6, "tail", f"step {masked} of the tail is shown in a form for older messages"

@@ -43,14 +43,14 @@ def head(view: View, available: int, options: CompressorOptions) -> int:
 
 def tails(view: View, available: int, options: CompressorOptions) -> Iterator[int]:
     """The first of the newest steps that stay, the longest tail first: with what stays for a turn's
-    sake; by its budget alone; the newest step alone, which always stays."""
-    begin, newest = view.raw_from, view.steps - 1
+    sake; by its budget alone; only what the next reply answers, which always stays."""
+    begin, waiting = view.raw_from, view.unanswered
     budget = tail_budget(available, options)
     soft = newest_within(view, int(budget * SOFT), begin)
     rows = _rows(view, available, begin, options)
-    yield min(_anchored(view, available, min(soft, rows), options), newest)
-    yield min(newest_within(view, budget, begin), newest)
-    yield newest
+    yield min(_anchored(view, available, min(soft, rows), options), waiting)
+    yield min(newest_within(view, budget, begin), waiting)
+    yield waiting
 
 
 def _rows(view: View, available: int, begin: int, options: CompressorOptions) -> int:

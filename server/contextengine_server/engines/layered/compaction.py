@@ -75,13 +75,13 @@ def next_step(
     if not goal.force and not goal.reached and used <= limit and not crowded:
         return NothingToDo("below threshold")
     least_raw = SMALL_BITE * limit if goal.reached and not crowded else 0
-    newest = view.steps - 1
-    tail = min(newest_within(view, tail_tokens(available, options), view.raw_from), newest)
+    waiting = view.unanswered
+    tail = min(newest_within(view, tail_tokens(available, options), view.raw_from), waiting)
     ways = [(tail, _kept(view, goal, hidden, options))]
     if not goal.reached and (goal.force or crowded or used > limit):
-        ways.append((newest, ways[0][1]))
+        ways.append((waiting, ways[0][1]))
     if unseen:
-        ways.append((newest, _fewer(view, ways[0][1], goal)))
+        ways.append((waiting, _fewer(view, ways[0][1], goal)))
     for behind, kept in ways:
         runs = runs_of(view, behind, kept, _most(goal))
         step = _of_runs(view, goal, runs, _Pressure(unseen, least_raw), options)

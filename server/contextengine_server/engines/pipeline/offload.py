@@ -61,7 +61,7 @@ def arrived(view: View, options: PipelineOptions, later: Arrived | None = None) 
     stand open it is as it came (law 2). `later`: the forms of the same view since it went on; only
     what its newest step was then is worked out anew."""
     found = Arrived()
-    stays = set(view.must_stay())
+    stays = set(view.intent())
     for step in view.answers:
         if step in stays or not view.holds(step) or view.covering(step) is not None:
             continue

@@ -1,15 +1,21 @@
-"""What is added to the system prompt: what the engine says of the summaries that are shown, and
-that something is neither shown nor summarized, with the tool that finds it
-(docs/semantics.md#what-stays-and-what-goes)."""
+"""What is added to the system prompt: what the engine says of the summaries that are shown; that
+something is neither shown nor summarized, with the tool that finds it
+(docs/semantics.md#what-stays-and-what-goes); what is known of memory
+(docs/memory.md#in-the-system-prompt)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from contextengine_server.context.plan import Plan, Summarized
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import SESSION_SEARCH, Engine
+from contextengine_server.memory.shown import ShownMemory
+from contextengine_server.session.assembly.assembly import AssembleCall
 from contextengine_server.session.encoding import Encoding
+from contextengine_server.session.session import Session
 
 LEFT_OUT = "Earlier messages of this conversation are left out here and not summarized."
 _FINDERS = ("ctx_search", SESSION_SEARCH)
@@ -65,3 +71,17 @@ def kept_for_words(
     shown = view.summaries if summaries else ()
     said = encoding.text_tokens(engine.addition(shown))
     return encoding.text_tokens(addition_of(engine, shown, left_out=True)) - said
+
+
+async def remembering(
+    memory: ShownMemory, call: AssembleCall, session: Session, engine: Engine
+) -> AssembleCall:
+    """The call with what may be said of memory: as it was when the session was made, or compacted
+    or emptied last, so that the addition stays what it is meanwhile."""
+    head, state = session.head, session.state
+    as_of_ms = state.remembered_ms or (head.created_ms if head is not None else 0)
+    # What an agent knows is not open to the children that it spawned, nor where an engine offers
+    # no tools.
+    listens = bool(engine.tools.names) and not state.depth
+    texts = await memory.texts(call.memory, session.scope, as_of_ms, open_to_tools=listens)
+    return replace(call, memory_texts=texts)

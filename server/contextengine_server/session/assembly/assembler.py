@@ -21,6 +21,7 @@ from contextengine_server.memory.prompt import NO_MEMORY
 from contextengine_server.memory.shown import ShownMemory
 from contextengine_server.session.address import Address
 from contextengine_server.session.append import Appender
+from contextengine_server.session.assembly.addition import remembering
 from contextengine_server.session.assembly.alignment import Aligner, ListAlignment
 from contextengine_server.session.assembly.assembly import Allowance, AssembleCall, Assembly
 from contextengine_server.session.assembly.budget import (
@@ -47,7 +48,6 @@ from contextengine_server.session.assembly.prompt import (
     not_stored,
     thread_beyond,
 )
-from contextengine_server.session.assembly.recollection import remembering
 from contextengine_server.session.assembly.unscoped import without_scope
 from contextengine_server.session.assembly.whereabouts import NOTHING_SAID, note
 from contextengine_server.session.encoding import Encoding

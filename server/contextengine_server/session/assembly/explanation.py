@@ -62,7 +62,7 @@ def _decisions(assembly: Assembly) -> Work[list[Decision]]:
     view, plan = assembly.view, assembly.plan
     view = changed(view, anchors=dict(view.anchors))
     atoms = islice(view.atoms, len(view.atoms))
-    tail = view.tail_from(assembly.engine.declared.tail_steps)
+    tail = min(view.tail_from(assembly.engine.declared.tail_steps), view.unanswered)
     shown, summaries = yield from _shown(assembly, view)
     decided: dict[int, Decision] = {}
 

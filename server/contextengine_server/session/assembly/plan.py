@@ -341,28 +341,27 @@ def draft_of(
     if view.total > room_cell - reserved and not strict_prompt:
         view, pasted = with_bounded_prompt(view, room_cell - reserved, encoding.shaper)
 
-    def again(words: int | None, *, summaries: bool = summaries, keeping: bool = True) -> Draft:
-        return draft_of(
-            engine,
-            encoding,
-            whole,
-            budget,
-            prompt_tokens=prompt_tokens,
-            strict_prompt=strict_prompt,
-            words=words,
-            summaries=summaries,
-            reminders=reminders if keeping else None,
-        )
-
+    again = partial(
+        draft_of,
+        engine,
+        encoding,
+        budget=budget,
+        view=whole,
+        prompt_tokens=prompt_tokens,
+        strict_prompt=strict_prompt,
+        words=asked,
+        summaries=summaries,
+        reminders=reminders,
+    )
     plan = engine.plan(view, usable, reserved)
     tokens = _tokens(engine, plan, view)
     if plan.over and back.reserve:
-        bare = again(asked, keeping=False)
+        bare = again(reminders=None)
         return replace(bare, rehydrated=replace(back.gone, reserve=0))
     if plan.over and words and not leaves_out(plan, view):
-        return again(0)
+        return again(words=0)
     if (said or back is not NOTHING) and summaries and not plan.summaries:
-        without = again(asked, summaries=False)
+        without = again(summaries=False)
         if not without.plan.summaries:
             return without
     forms = ""
@@ -376,6 +375,8 @@ def draft_of(
             view, forms = shorter.view, f"{forms}:{shorter.name}"
             plan = engine.plan(view, usable, reserved)
             tokens = _tokens(engine, plan, view)
+        if plan.over and view.waits and engine.declared.evicts:
+            return again(view=whole.waiting_alone())
     if back.ending is not None and not stands(plan.segments, back.step):
         back = back.without_ending()
     if back is not NOTHING:
@@ -384,7 +385,7 @@ def draft_of(
         plan = replace(plan, forms=f"{plan.forms}{forms}")
     left_out = (len(plan.segments) != 1 or plan.cut > 0) and leaves_out(plan, view)
     if left_out and not words and asked is None:
-        return again(encoding.text_tokens(f"\n{left_out_words(engine)}"))
+        return again(words=encoding.text_tokens(f"\n{left_out_words(engine)}"))
     return Draft(view, plan, tokens, usable, room_cell, reserved, pasted, left_out, back)
 
 

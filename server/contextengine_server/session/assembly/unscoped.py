@@ -8,11 +8,11 @@ from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.scope import Scope
 from contextengine_server.memory.prompt import NO_MEMORY
 from contextengine_server.memory.shown import ShownMemory
+from contextengine_server.session.assembly.addition import remembering
 from contextengine_server.session.assembly.assembly import Allowance, AssembleCall, Assembly
 from contextengine_server.session.assembly.budget import BudgetDefaults, budget_of, target
 from contextengine_server.session.assembly.live_view import listed
 from contextengine_server.session.assembly.plan import PlanInput, Planner
-from contextengine_server.session.assembly.recollection import remembering
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session

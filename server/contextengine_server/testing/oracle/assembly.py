@@ -168,20 +168,21 @@ def _only_results(message: pb.Message) -> bool:
 
 
 def _shortened(known: Known, sent: SentList, placed: Placed, item: pb.Item) -> bool:
-    """True for a message of the newest step that is shown head and tail, where the list would not
-    fit with that step as it is."""
-    newest = len(known.listing.groups) - 1
-    items = placed.shown.get(newest, {})
-    if item.form != pb.FORM_HEAD_TAIL or not any(one is item for one in items.values()):
+    """True for a message that the next reply answers and that is shown head and tail, where the
+    list would not fit with all of these as they are."""
+    waiting = [index for index in known.waiting if index in placed.shown]
+    items = [one for index in waiting for one in placed.shown[index].values()]
+    if item.form != pb.FORM_HEAD_TAIL or not any(one is item for one in items):
         return False
-    others = sent.tokens - sum(one.tokens for one in items.values())
+    others = sent.tokens - sum(one.tokens for one in items)
     if known.evicts:
         others = sum(
             one.tokens
-            for index in known.stays - {newest}
+            for index in known.stays.difference(waiting)
             for one in placed.shown.get(index, {}).values()
         )
-    return others + known.costs.get(known.listing.groups[newest].first, 0) > known.budget
+    whole = sum(known.costs.get(known.listing.groups[index].first, 0) for index in waiting)
+    return others + whole > known.budget
 
 
 def _reasoning(known: Known, sent: SentList, placed: Placed) -> str | None:
@@ -274,7 +275,7 @@ def _budget(known: Known, sent: SentList, placed: Placed) -> str | None:
         return None
     if any(item.origin.WhichOneof("kind") == "summary_id" for item in sent.items):
         return "a summary is shown although the list exceeds the budget"
-    needed = known.stays | {len(known.listing.groups) - 1}
+    needed = known.stays.union(known.waiting)
     more = [index for index, items in placed.shown.items() if items and index not in needed]
     return f"groups {more} are shown although the list exceeds the budget" if more else None
 
@@ -291,7 +292,12 @@ def _tail(known: Known, sent: SentList, placed: Placed) -> str | None:
 
     if not there(newest) and newest not in known.covered:
         return "the newest step is not shown"
-    begins = max(len(groups) - max(known.tail, 1), max(known.covered, default=-1) + 1, 0)
+    raw = max(known.covered, default=-1) + 1
+    given_up = [index for index in known.waiting if index >= raw and not there(index)]
+    costs = sum(known.costs[groups[index].first] for index in given_up)
+    if given_up and sent.tokens + costs <= known.budget:
+        return f"steps {given_up} are to be answered, and are given up although they fit"
+    begins = max(len(groups) - max(known.tail, 1), raw)
     for index in range(begins, newest + 1):
         for item in placed.shown.get(index, {}).values():
             if item.form in known.forms and item.form != pb.FORM_HEAD_TAIL:

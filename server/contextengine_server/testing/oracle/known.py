@@ -8,8 +8,11 @@ from functools import cached_property
 
 from contextengine_proto.v1 import message_pb2 as pb
 
-from .pairs import ViewRow, WholeList
+from .pairs import ListedGroup, ViewRow, WholeList, outside
 from .summaries import Covering
+
+MOST_NOTICES = 4
+"""docs/semantics.md, law 6."""
 
 
 @dataclass
@@ -53,6 +56,27 @@ class Known:
             if group.leading or group.pinned
         }
         return stays | ({user[0]} if user else set())
+
+    @cached_property
+    def waiting(self) -> list[int]:
+        """The groups that the next reply answers: the newest, and, where at most so many messages
+        that are not the model's stand behind its last calls or behind another such message, what
+        they stand behind as well. Behind more it is the newest alone until the model speaks."""
+        first, many, groups = 0, False, self.listing.groups
+        for at, group in enumerate(groups):
+            before = groups[at - 1] if at else None
+            begins = before is None or before.leading or self._replies(group)
+            many = not begins and (many or at - first > MOST_NOTICES)
+            said = before is not None and self._replies(before) and not self._calls(before)
+            if begins or said or many:
+                first = at
+        return list(range(first, len(groups)))
+
+    def _replies(self, group: ListedGroup) -> bool:
+        return self.by_sequence[group.first].message.role == pb.ROLE_ASSISTANT
+
+    def _calls(self, group: ListedGroup) -> bool:
+        return any(outside(self.by_sequence[member].message)[0] for member in group.members)
 
 
 @dataclass

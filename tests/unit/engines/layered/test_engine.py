@@ -202,7 +202,8 @@ def test_what_has_no_room_is_summarized_whatever_it_is_worth() -> None:
 
 def test_a_system_message_larger_than_the_budget_is_kept_and_said() -> None:
     """Fact 41; and there is no budget that its arithmetic fails at (fact 31)."""
-    one = session([message("system", STORY * 4), message("user", "Hello."), message("user", "?")])
+    said = [message("user", "Hello."), message("assistant", "Hi."), message("user", "?")]
+    one = session([message("system", STORY * 4), *said])
     plan = planned(one, engine(), 300)
     assert plan.over
     assert shown(plan)[0] == {0, one.view.user_step}
