@@ -284,7 +284,8 @@ def _reached_before(
     """
     leading = sum(view.atom(step).tokens for step in range(view.leading))
     pinned = sum(view.atom(step).tokens for step in view.pinned if view.holds(step))
-    most, peak = settled_room(view, room), view.evictions.peak
+    peak = view.evictions.peak
+    most, alone = settled_room(view, room), settled_room(view, room, asked=False)
     furthest: dict[tuple[int, int], tuple[int, Mapping[int, int]]] = {}
     reached, done = 0, (-1, -1)
     for then in commits:
@@ -293,7 +294,7 @@ def _reached_before(
         # None reaches further than with all that may stand beside the newest history.
         if leading <= room and then.total + peak + pinned <= reached:
             break
-        free = room - leading - min(max(0, then.fixed - leading), most)
+        free = room - leading - min(max(0, then.fixed - leading), most if then.peak else alone)
         saved = saved_then(then.masked)
         known = furthest.get(once := (then.total, id(saved)))
         least = reached if known is None else max(reached, known[0])

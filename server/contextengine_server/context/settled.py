@@ -29,11 +29,12 @@ SCRAP = 200
 eviction takes them, so that nothing stays evicted for ever."""
 
 
-def settled_room(view: View, room: int) -> int:
+def settled_room(view: View, room: int, *, asked: bool = True) -> int:
     """How much of the room what stands before the newest raw history may take: all but what law 4
-    keeps, and what is kept free for the largest user message and the largest step."""
+    keeps, and what is kept free for the largest user message and the largest step. `asked`: the
+    newest user message stands behind it."""
     rest = _beside_leading(view, room)
-    rest -= min(view.user_peak, rest // USER_SHARE)
+    rest -= min(view.user_peak, rest // USER_SHARE) if asked else 0
     return max(0, rest - min(view.fold.step_peak, int(rest * STEP_SHARE)))
 
 
@@ -167,16 +168,16 @@ def _lately(view: View) -> Iterator[Peak]:
 
 
 def _scraps(view: View) -> set[int]:
-    """The steps between summaries that were never evicted for what came behind them: users'
-    messages, which were the newest when an engine summarized what was done for them, and scraps
-    beside them."""
+    """The steps between summaries that were never evicted for what came behind them: a user's
+    message, which was the newest when an engine summarized what was done for it, and scraps beside
+    it."""
     found: set[int] = set()
     asked = {s.first_step for s in view.summaries if s.origin == "engine" and s.asked_before}
     for first, last, _ in view.uncovered():
         steps = range(first, last + 1)
         if last + 1 not in asked or not all(map(view.holds, steps)):
             continue
-        users = {step for step in steps if view.atom(step).user}
-        if sum(view.atom(step).tokens for step in steps if step not in users) <= SCRAP:
+        newest = max((step for step in steps if view.atom(step).user), default=-1)
+        if sum(view.atom(step).tokens for step in steps if step != newest) <= SCRAP:
             found.update(steps)
     return found

@@ -252,3 +252,34 @@ def test_a_commit_remembers_what_an_earlier_message_took_beyond_what_came() -> N
     assert snapshot_of(one.view).peak == each[1] - each[2] - each[3]
     more = trial_of(said(("assistant", 50), ("user", 90), ("user", 80), ("assistant", 300)))
     assert snapshot_of(more.view).peak == tokens(more.view)[2]
+
+
+def test_a_question_between_summaries_took_no_room_besides_when_one_more_was_made() -> None:
+    """It is part of what stood before the newest history, and counted with that."""
+    rows = said(
+        *[("assistant", 150)] * 8,
+        ("user", 200),
+        *[("assistant", 50)] * 3,
+        ("assistant", 200),
+        *[("assistant", 10)] * 4,
+    )
+    one = trial_of(rows[:12])
+    one.compact(9, 11, "[40] what was done")
+    one.add(rows[12:])
+    room = one.view.view_tokens() - 1
+    assert shown(one.view, room) == [(0, 8), (13, 16)]
+    one.compact(0, 2, "[40] before")
+    assert shown(one.view, room) == [(8, 8), (13, 16)]
+
+
+def test_of_several_requests_between_summaries_only_the_newest_was_never_evicted() -> None:
+    rows = said(
+        *[("assistant", 100)] * 3, ("user", 250), ("user", 20), *[("assistant", 100)] * 10
+    )
+    one = trial_of(rows[:3])
+    one.compact(0, 2, "[40] before")
+    one.add(rows[3:])
+    room = one.view.view_tokens() - 300
+    before = shown(one.view, room)
+    one.compact(5, 8, "[40] what was done")
+    assert (before, shown(one.view, room)) == ([(4, 4), (6, 14)], [(4, 4), (9, 14)])

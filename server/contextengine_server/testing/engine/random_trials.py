@@ -89,7 +89,7 @@ def summarize_as_host(one: Trial, made: Happening) -> None:
     gain = sum(s.tokens for s in below) + sum(
         view.atom(step).tokens
         for step in range(first, last + 1)
-        if view.covering(step) is None and step not in view.must_stay()
+        if view.covering(step) is None and step not in view.intent()
     )
     if first <= last and gain > made.words + 40:
         one.compact(first, last, f"[{made.words}] of the host", [s.id for s in below])
