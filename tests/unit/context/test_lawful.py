@@ -273,9 +273,7 @@ def test_a_question_between_summaries_took_no_room_besides_when_one_more_was_mad
 
 
 def test_of_several_requests_between_summaries_only_the_newest_was_never_evicted() -> None:
-    rows = said(
-        *[("assistant", 100)] * 3, ("user", 250), ("user", 20), *[("assistant", 100)] * 10
-    )
+    rows = said(*[("assistant", 100)] * 3, ("user", 250), ("user", 20), *[("assistant", 100)] * 10)
     one = trial_of(rows[:3])
     one.compact(0, 2, "[40] before")
     one.add(rows[3:])

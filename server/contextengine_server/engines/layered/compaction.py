@@ -31,6 +31,10 @@ CHUNK = 100_000
 SMALL_BITE = 0.02
 """A compaction that reached what it was asked for goes on for runs of more than this share of the
 limit: the layers' budgets are to bind."""
+LEAST_RUN, MOST_RUNS = 0.25, 8
+"""A notice of the harness's parts no run that stands for less than this share of the limit, nor for
+less than its share of the history were there so many of them: else what is laid down would part a
+long session into ever more summaries."""
 TWICE = 2
 """A summary of more than so many times its share is made shorter where all of them take more than
 they may. Where one has no room, each that takes more is."""
@@ -83,7 +87,7 @@ def next_step(
     if unseen:
         ways.append((waiting, _fewer(view, ways[0][1], goal)))
     for behind, kept in ways:
-        runs = runs_of(view, behind, kept, _most(goal))
+        runs = runs_of(view, behind, kept, _most(goal), _least(view, limit))
         step = _of_runs(view, goal, runs, _Pressure(unseen, least_raw), options)
         if step is not None:
             return step
@@ -103,13 +107,19 @@ class _Pressure(msgspec.Struct, frozen=True):
 
 def _fewer(view: View, kept: Callable[[int], bool], goal: CompactionGoal) -> Callable[[int], bool]:
     """Keeps nothing of the older half of what is kept: summaries have no room beside all of it."""
-    runs = runs_of(view, view.steps - 1, kept, _most(goal))
+    runs = runs_of(view, view.steps - 1, kept, _most(goal), 0)
     first = runs[(len(runs) + 1) // 2].first if len(runs) > 1 else view.steps
     return lambda step: step >= first and kept(step)
 
 
 def _most(goal: CompactionGoal) -> int:
     return CHUNK if goal.capacity is None else max(1, min(CHUNK, goal.capacity))
+
+
+def _least(view: View, limit: int) -> int:
+    """The tokens of the least run that a notice parts. It grows by doubling, so that runs are
+    joined seldom."""
+    return max(int(LEAST_RUN * limit), (1 << view.total.bit_length() >> 1) // MOST_RUNS)
 
 
 def _kept(

@@ -45,6 +45,11 @@ class _Growing:
         self._first, self._last, self._raw = -1, -1, 0
         self._below: list[Summary] = []
 
+    @property
+    def source(self) -> int:
+        """As of the run."""
+        return self._raw + sum(summary.covered_tokens for summary in self._below)
+
     def end(self) -> None:
         """What follows is another run."""
         if self._raw or self._below:
@@ -73,11 +78,14 @@ class _Growing:
         self._last = last
 
 
-def runs_of(view: View, tail: int, kept: Callable[[int], bool], most: int) -> list[StepRun]:
+def runs_of(
+    view: View, tail: int, kept: Callable[[int], bool], most: int, least: int
+) -> list[StepRun]:
     """The runs before a tail, in order, with no more than so many tokens of raw steps each.
 
     What leads and what is pinned is shown beside whatever covers it, so it parts no run. The newest
-    request does where it is kept.
+    request does where it is kept. A notice of the harness's parts none that stands for less than
+    `least` tokens: where one follows each step, each step would have a summary of its own.
     """
     growing, stays = _Growing(most), set(view.must_stay())
     pieces = sorted(
@@ -92,7 +100,9 @@ def runs_of(view: View, tail: int, kept: Callable[[int], bool], most: int) -> li
             continue
         for step in range(max(first, view.leading), min(last, tail - 1) + 1):
             may_part = step not in stays or step == view.user_step
-            if not view.holds(step) or (may_part and kept(step)):
+            held = view.holds(step)
+            slight = held and 0 < growing.source < least and _notice(view, step)
+            if not held or (may_part and not slight and kept(step)):
                 growing.end()
             elif step in stays:
                 growing.stays(step)
@@ -100,3 +110,8 @@ def runs_of(view: View, tail: int, kept: Callable[[int], bool], most: int) -> li
                 growing.take(step, view.atom(step).tokens)
     growing.end()
     return growing.done
+
+
+def _notice(view: View, step: int) -> bool:
+    """True where nobody but the harness speaks."""
+    return all(entry.traits.instructs for entry in view.atom(step).entries)
