@@ -15,6 +15,7 @@ import pytest
 
 from contextengine_proto.v1 import errors_pb2
 from contextengine_server.api.pipeline.errors import CODES
+from contextengine_server.context import lawful, layout, settled
 from contextengine_server.engines.contract import event_name
 from contextengine_server.telemetry.event_names import EVENTS
 from tests.acceptance.shell import ROOT
@@ -35,6 +36,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")
     ):
         assert (page.parent / target).exists(), target
+
+
+def test_what_the_guide_for_engines_names_is_there() -> None:
+    page = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)\(", page.partition("## To be lawful")[2], re.MULTILINE)
+    assert len(rows) >= 6
+    for name in rows:
+        assert any(hasattr(room, name) for room in (lawful, layout, settled)), name
 
 
 def test_every_reason_of_the_contract_has_a_status_and_none_besides() -> None:

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from .atom import Atom
 from .extension import EntryFacts, Extension, NeedsHistory
-from .folder import Folder, apply, extend
+from .folder import Folder, apply, behind, extend
 from .message import Entry, Shaper, Slot
 from .scope import Scope
 from .view import View
@@ -58,6 +58,8 @@ def interpose(view: View, slot: Slot, sequence: int, shaper: Shaper) -> Extensio
     before it is abandoned."""
     folder = Folder(view, shaper)
     folder.close()
+    if folder.current is not None:
+        folder.waiting = behind(folder.waiting, folder.current)
     atom = Atom(step=view.steps, start=folder.out.total, first=sequence, closed=True)
     atom.show(slot)
     folder.out.added.append(atom)

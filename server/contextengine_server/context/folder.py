@@ -74,7 +74,7 @@ def apply(view: View, change: Extension) -> None:
 _bounded = attrgetter("bounded")
 
 
-def _behind(known: Waiting, before: Atom) -> Waiting:
+def behind(known: Waiting, before: Atom) -> Waiting:
     """What the next reply answers, once a step that is not the model's follows the newest."""
     if before.leading or (not known.steps and before.replies and not before.calls):
         return ALONE
@@ -147,7 +147,7 @@ class Folder:
             self.close()
         # From a checkpoint on, nothing is known of what stands before it but what is carried.
         if self.current is not None:
-            self.waiting = _behind(self.waiting, self.current)
+            self.waiting = behind(self.waiting, self.current)
         number = entry.sequence // CHECKPOINT_EVERY
         if untouched and current is not None and number != current.first // CHECKPOINT_EVERY:
             self.out.check(entry.sequence, self.steps, self.finish(()).fold)
