@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 
+from contextengine import name_by_content
 from contextengine_proxy.application import Proxy, Settings
 from contextengine_proxy.windows import Windows
 from tests.hosts.providers import Answer, Json
@@ -48,6 +49,15 @@ class Stage:
     async def settled(self, session: str, ids: Sequence[str]) -> None:
         """Waits until the session holds these messages and no others."""
         await soon(lambda: self._holds(session, list(ids)))
+
+    async def each_stored(self, lists: Sequence[Sequence[Any]]) -> None:
+        """Waits until there is a session of each of these lists of messages, and none besides."""
+
+        async def holds() -> bool:
+            ids = [await self.stored(session) for session in await self.sessions()]
+            return sorted(ids) == sorted(name_by_content(one) for one in lists)
+
+        await soon(holds)
 
     async def _holds(self, session: str, ids: list[str]) -> bool:
         listed = await self.sessions()

@@ -76,11 +76,7 @@ async def test_without_a_header_each_conversation_is_known_by_how_it_begins(tmp_
             for agent in agents:
                 await agent.say(words)
 
-        async def stored() -> bool:
-            ids = [await stage.stored(session) for session in await stage.sessions()]
-            return sorted(ids) == sorted(name(agent.read()) for agent in agents)
-
-        await soon(stored)
+        await stage.each_stored([agent.read() for agent in agents])
         for agent in agents:
             await agent.close()
 

@@ -51,11 +51,7 @@ async def test_what_a_host_sets_among_its_messages_is_not_the_models(tmp_path: P
             for at, agent in enumerate(agents):
                 await agent.say(f"{at}: {question(turn)}")
 
-        async def stored() -> bool:
-            ids = [await stage.stored(session) for session in await stage.sessions()]
-            return sorted(ids) == sorted(name(agent.read()) for agent in agents)
-
-        await soon(stored)
+        await stage.each_stored([agent.read() for agent in agents])
         for agent in agents:
             await agent.close()
         last = listed(stage.upstream.seen[-1].json)

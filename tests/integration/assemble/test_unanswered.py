@@ -69,6 +69,18 @@ async def test_results_are_shown_with_what_follows_them(
             assert tokens_of(reply.items) > 0.4 * tokens
 
 
+async def test_the_decisions_say_that_it_must_stay(shared: House, session: t.SessionRef) -> None:
+    """The engine declares one step."""
+    await assign(shared, session, "compressor")
+    await store(shared, session, [*talk(6), say("ask"), *answers(1, 20), NOTICES["instructions"]])
+    reply = await ask(shared, session, budget=budget(4_000), explain=True)
+    rules = {one.id: one.rule for one in reply.decisions}
+    assert [rules[name] for name in ("m12", "a", "rc0", "notice")] == [
+        "within the budget",
+        *["law tail"] * 3,
+    ]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_request_is_shown_with_what_follows_it(
     shared: House, session: t.SessionRef, engine: str
