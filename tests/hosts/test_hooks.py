@@ -43,6 +43,21 @@ def replied(uuid: str, parent: str, words: str) -> dict[str, Any]:
     return entry(uuid, parent, "assistant", message)
 
 
+def block(uuid: str, parent: str, **content: Any) -> dict[str, Any]:
+    """An entry of the reply m, which is written down piece by piece."""
+    message = {"id": "m", "role": "assistant", "model": "m", "content": [content]}
+    return entry(uuid, parent, "assistant", message)
+
+
+def called(uuid: str, parent: str, call: str) -> dict[str, Any]:
+    return block(uuid, parent, type="tool_use", id=call, name="look", input={})
+
+
+def answered(uuid: str, parent: str, call: str) -> dict[str, Any]:
+    content = [{"type": "tool_result", "tool_use_id": call, "content": "found"}]
+    return entry(uuid, parent, "user", {"role": "user", "content": content})
+
+
 def entry(uuid: str, parent: str | None, kind: str, message: Any, **more: Any) -> dict[str, Any]:
     named = {"uuid": uuid, "parentUuid": parent, "sessionId": SESSION}
     return {**named, "type": kind, "message": message, **more}
@@ -110,6 +125,33 @@ async def test_an_edited_prompt_takes_the_old_one_out_of_the_view(host: Host) ->
     # The very first prompt can be edited as well.
     await host.fire("Stop", said("u9", None, "anew"), replied("a9", "u9", "well"))
     assert await host.stored() == ["anew", "well"]
+
+
+async def test_what_a_reply_has_become_takes_the_place_of_the_part_that_was_stored(
+    host: Host,
+) -> None:
+    """Claude Code writes each block down as it comes, and may call a hook before the last."""
+    thought = block("a1", "u1", type="thinking", thinking="hm", signature="s")
+    await host.fire("Stop", said("u1", None, "one"), thought)
+    await host.fire("UserPromptSubmit", block("a2", "a1", type="text", text="first"))
+    await host.fire("UserPromptSubmit", said("u2", "a2", "two"))
+    assert await host.stored() == ["one", "first", "two"]
+
+
+async def test_a_call_that_comes_behind_the_result_of_another_is_stored_with_it(host: Host) -> None:
+    await host.fire("PreCompact", said("u1", None, "one"), called("a1", "u1", "c1"))
+    await host.fire("PreCompact", answered("r1", "a1", "c1"))
+    await host.fire("Stop", called("a2", "a1", "c2"), answered("r2", "a2", "c2"))
+    rows = [row for row in await host.home.rows(HERE) if not row.retired_revision]
+    assert [row.message.id for row in rows] == ["u1", "a1", "r1", "r2"]
+    assert [part.tool_call.call_id for part in rows[1].message.parts] == ["c1", "c2"]
+
+
+async def test_a_reply_that_is_stored_whole_is_no_change(host: Host) -> None:
+    await host.fire("Stop", said("u1", None, "one"), replied("a1", "u1", "first"))
+    revision = (await host.home.client.get_status(HERE)).revision
+    await host.fire("SessionStart")
+    assert (await host.home.client.get_status(HERE)).revision == revision
 
 
 async def test_a_compaction_of_the_host_is_shown_as_its_summary(host: Host) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from . import types as t
 from .attempts import Attempts
-from .errors import ContextEngineError, SessionNotFound
+from .errors import ContextEngineError, MessageConflict, SessionNotFound
 from .times import timed
 
 Rewind = t.RecordHostChangeRequest.Rewind
@@ -96,6 +96,7 @@ class AsyncFeed:
         messages: Sequence[t.Message],
         *,
         left: Container[str] | None = None,
+        grows: bool = False,
         ended: bool = False,
         timeout: float | None = None,
     ) -> int | None:
@@ -103,6 +104,8 @@ class AsyncFeed:
         call; how many came. What has no time has that of now, but for a list that is seen for the
         first time. None, and nothing is stored: see `held`.
 
+        grows: whether the newest reply may have been less when it was stored, since the host adds
+        to it as it comes. What it has become takes its place then.
         ended: whether the turn is over, so that the service may compact.
         """
         attempts = Attempts(timeout, time.monotonic)
@@ -110,6 +113,8 @@ class AsyncFeed:
         after = await self.held(ids, left=left, timeout=attempts.timeout())
         if after is None:
             return None
+        if grows:
+            after = await self._without_part(messages, after, attempts)
         new = timed(messages[after:], after)
         for start in range(after, len(messages), AT_ONCE):
             some = new[start - after : start - after + AT_ONCE]
@@ -119,6 +124,25 @@ class AsyncFeed:
                 await self._client.ingest_batch(self._ref, some, timeout=attempts.timeout())
             self.wrote(ids[: start + len(some)])
         return len(messages) - after
+
+    async def _without_part(
+        self, messages: Sequence[t.Message], after: int, attempts: Attempts
+    ) -> int:
+        """How many of the host's messages the session holds, of which it was said to hold so many:
+        where it has a part of the newest reply, it is taken back behind what stands before it."""
+        replies = [at for at in range(after) if messages[at].role == t.ROLE_ASSISTANT]
+        first = replies[-1] if replies else after
+        known = messages[first:after]
+        if not known or not all(message.id for message in known):
+            return after
+        try:
+            await self._client.ingest_batch(self._ref, known, timeout=attempts.timeout())
+        except MessageConflict:
+            before = messages[first - 1].id if first else ""
+            rewind = Rewind(after_message_id=before) if before else Rewind(after_sequence=0)
+            if await self._rewound(rewind, attempts):
+                return first
+        return after
 
     async def _newest(self, attempts: Attempts) -> str | None:
         """The id of the newest message in the view that has one. Empty: none has. None: the view

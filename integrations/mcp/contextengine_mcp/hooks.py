@@ -85,7 +85,12 @@ class Recorder:
         """
         feed = Feed(self._client, self._ref)
         came = feed.bring(
-            transcript.messages, left=transcript.abandoned, ended=ended, timeout=self._left()
+            transcript.messages,
+            left=transcript.abandoned,
+            # Hosts write a reply down piece by piece, and call hooks meanwhile.
+            grows=True,
+            ended=ended,
+            timeout=self._left(),
         )
         ids = [message.id for message in transcript.messages]
         for summary in transcript.summaries:
