@@ -11,7 +11,12 @@ import { Keeper, type KeeperOptions, type PrepareStepOptions } from "../src/inde
 
 type Call = MockLanguageModelV3["doGenerateCalls"][number];
 type Chunk = Awaited<ReturnType<MockLanguageModelV3["doStream"]>>["stream"] extends ReadableStream<infer Part> ? Part : never;
-type Content = { type: "text"; text: string } | { type: "tool-call"; toolCallId: string; toolName: string; input: string };
+type Ran = { providerExecuted: true };
+type Content =
+  | { type: "text"; text: string }
+  | ({ type: "tool-call"; toolCallId: string; toolName: string; input: string } & Partial<Ran>)
+  | ({ type: "tool-result"; toolCallId: string; toolName: string; result: string | Record<string, string> } & Ran)
+  | { type: "file"; mediaType: string; data: string };
 
 const NONE = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
 const USAGE = {

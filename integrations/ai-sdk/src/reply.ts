@@ -1,8 +1,10 @@
 /** What a model replied, as a message of the conversation. Pure. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { fromAiSdk, type Json } from "@contextengine/client/formats";
+import type { Json } from "@contextengine/client/formats";
 import type { Message, UsageSchema } from "@contextengine/client/types";
-import type { wrapLanguageModel } from "ai";
+import type { ModelMessage, wrapLanguageModel } from "ai";
+
+import { kept } from "./list.js";
 
 export type Model = Exclude<Parameters<typeof wrapLanguageModel>[0]["model"], string>;
 export type CallOptions = Parameters<Model["doGenerate"]>[0];
@@ -22,12 +24,13 @@ export interface Reply {
 /** The reply that a result holds. */
 export function replyOf({ content, usage }: Pick<Generated, "content" | "usage">): Reply {
   const parts = content.flatMap((part) => partsOf(part as unknown as Json));
-  const [message] = parts.length ? fromAiSdk([{ role: "assistant", content: parts }]) : [];
+  const [message] = parts.length ? kept([{ role: "assistant", content: parts } as unknown as ModelMessage]) : [];
   const goesOn = content.some((part) => part.type === "tool-call" && !part.providerExecuted);
   return { message, goesOn, usage: usageOf(usage) };
 }
 
-function partsOf({ type, text, toolCallId, toolName, input, providerExecuted, providerMetadata }: Json): Json[] {
+/** A part as the SDK puts it into its list. */
+function partsOf({ type, text, toolCallId, toolName, input, providerExecuted, providerMetadata, ...more }: Json): Json[] {
   const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
   switch (type) {
     case "text":
@@ -36,8 +39,18 @@ function partsOf({ type, text, toolCallId, toolName, input, providerExecuted, pr
       return [{ type, text, ...options }];
     case "tool-call":
       return [{ type, toolCallId, toolName, input: valueOf(input), ...(providerExecuted ? { providerExecuted } : {}), ...options }];
+    case "tool-result":
+      // Of a tool that the provider runs. What comes before it is done is no result yet.
+      return more.preliminary ? [] : [{ type, toolCallId, toolName, output: outputOf(more), ...options }];
+    case "file":
+      return [{ type, data: more.data, mediaType: more.mediaType, ...options }];
   }
   return [];
+}
+
+function outputOf({ result: value, isError }: Json): Json {
+  const kind = typeof value === "string" ? "text" : "json";
+  return { type: isError ? `error-${kind}` : kind, value };
 }
 
 /** A model writes the arguments of a call as text. */
@@ -69,7 +82,7 @@ function usageOf(usage: Generated["usage"] | undefined): Reply["usage"] {
 export class Listener {
   private readonly parts = new Map<string, { type: string; text?: string; providerMetadata?: unknown }>();
   private usage: Generated["usage"] | undefined;
-  private calls = 0;
+  private whole = 0;
 
   hear(part: StreamPart): void {
     switch (part.type) {
@@ -90,7 +103,9 @@ export class Listener {
         this.note(part.id, part.providerMetadata);
         break;
       case "tool-call":
-        this.parts.set(`call ${this.calls++}`, part);
+      case "tool-result":
+      case "file":
+        this.parts.set(`whole ${this.whole++}`, part);
         break;
       case "finish":
         this.usage = part.usage;

@@ -101,6 +101,29 @@ test("a reply is stored before the next call, streamed or not", async (t) => {
   }
 });
 
+test("what the provider's own tool found, and what it painted, is part of the reply", async (t) => {
+  for (const stream of [false, true]) {
+    const agent = agentOf(t);
+    const called = { toolCallId: "web", toolName: "web_search", providerExecuted: true as const };
+    agent.script.push([
+      { type: "tool-call", ...called, input: '{"of":"it"}' },
+      { type: "tool-result", ...called, result: { found: "much" } },
+      { type: "file", mediaType: "image/png", data: "aGVsbG8=" },
+    ]);
+    await agent.turn("one", "", { stream });
+    const [, reply] = await agent.stored();
+    assert.deepEqual((reply?.content as { type: string }[]).map(({ type }) => type), ["tool-call", "tool-result", "file"]);
+    agent.script.length = 0;
+    await agent.turn("two", "second", { stream });
+    await holdsAll(agent);
+    const sent = JSON.stringify(agent.calls.at(-1)?.prompt);
+    assert.ok(sent.includes("much") && sent.includes("image/png") && !sent.includes("No result"), sent);
+    const status = await agent.client.session({ agentId: "ai-sdk", sessionId: agent.sessionId }).status();
+    assert.equal(status.messageCount, 4n);
+    assert.equal(status.lastSequence, 4n);
+  }
+});
+
 test("a long loop of tools stays within the window by prepareStep", async (t) => {
   const agent = agentOf(t);
   for (let at = 0; at < 3; at++) {

@@ -109,7 +109,11 @@ def likeness(message: pb.Message) -> Likeness:
         elif kind == "opaque":
             media.append(part.opaque.json)
     parts = message.parts[:]
-    results = tuple(_result(parts[at].tool_result) for at, _ in outward(parts)[1])
+    answers = outward(parts)[1]
+    results = tuple(_result(parts[at].tool_result) for at, _ in answers)
+    # A reply that was stored before the provider's own tool had answered is another one.
+    within = sum(part.HasField("tool_result") for part in parts) - len(answers)
+    said += [b"answered within", b"%d" % within] if within else []
     who = [str(message.role).encode(), message.custom_role.encode()]
     label = message.labels.get(NOTE_OF, "") if message.labels else ""
     return Likeness(

@@ -47,6 +47,15 @@ def test_arguments_are_what_they_are_however_they_are_written() -> None:
     assert not alike(one, broken)
 
 
+def test_a_call_that_its_own_message_answers_is_another_than_one_that_waits() -> None:
+    """A reply may have been stored before the provider's own tool had answered."""
+    waits, answered, trimmed = call(b"{}"), call(b"{}"), call(b"{}")
+    answered.parts.extend(result("c1", "found").parts)
+    trimmed.parts.extend(result("c1", "fou").parts)
+    assert not alike(*tokens(waits, answered))
+    assert alike(*tokens(answered, trimmed))
+
+
 def test_reasoning_details_labels_and_times_are_none_of_it() -> None:
     plain, rich = assistant("so"), assistant("so")
     rich.parts.add().reasoning.text = "because"
