@@ -154,6 +154,18 @@ async def test_a_reply_that_is_stored_whole_is_no_change(host: Host) -> None:
     assert (await host.home.client.get_status(HERE)).revision == revision
 
 
+async def test_a_turn_that_is_larger_than_a_request_may_be_is_stored(tmp_path: Path) -> None:
+    """As one with pictures of the screen is."""
+    written = [said("0", None, "go on")]
+    for at in range(1, 11):
+        written.append(block(str(at), str(at - 1), type="text", text="a screen " * 50_000))
+        written[-1]["message"]["id"] = f"m{at}"
+    async with house(tmp_path, **{"server.max_message_bytes": "4MiB"}) as home:
+        host = Host(home, tmp_path)
+        await host.fire("Stop", *written)
+        assert len(await host.stored()) == 11
+
+
 async def test_a_compaction_of_the_host_is_shown_as_its_summary(host: Host) -> None:
     await host.fire("Stop", said("u1", None, LONG), replied("a1", "u1", LONG))
     boundary = {**said("b", None, ""), "type": "system", "subtype": "compact_boundary"}

@@ -19,6 +19,7 @@ from .aio_feed import AsyncFeed
 from .aio_mirror import AsyncMirror
 from .aio_session import AsyncSession
 from .aio_transport import AsyncStream
+from .batches import batches
 from .client import Client
 from .conversation import Conversation, Conversations
 from .deltas import Assembly, DeltaMismatch
@@ -55,6 +56,7 @@ __all__ = [
     "SessionRef",
     "Stream",
     "assistant",
+    "batches",
     "name_by_content",
     "new_id",
     "system",

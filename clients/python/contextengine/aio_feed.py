@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from . import types as t
 from .attempts import Attempts
+from .batches import batches
 from .errors import ContextEngineError, MessageConflict, SessionNotFound
 from .times import timed
 
@@ -17,8 +18,6 @@ Rewind = t.RecordHostChangeRequest.Rewind
 if TYPE_CHECKING:
     from .aio import AsyncClient
 
-AT_ONCE = 100
-"""Messages of one call."""
 MOST_BACK = 200
 """How many of the host's newest messages are looked at for one that is stored, where the host went
 back and nothing is known of before: as many as one prompt's work has, and more."""
@@ -100,9 +99,9 @@ class AsyncFeed:
         ended: bool = False,
         timeout: float | None = None,
     ) -> int | None:
-        """Stores what of the host's whole list the session does not hold, a hundred messages a
-        call; how many came. What has no time has that of now, but for a list that is seen for the
-        first time. None, and nothing is stored: see `held`.
+        """Stores what of the host's whole list the session does not hold, some at a time; how many
+        came. What has no time has that of now, but for a list that is seen for the first time.
+        None, and nothing is stored: see `held`.
 
         grows: whether the newest reply may have been less when it was stored, since the host adds
         to it as it comes. What it has become takes its place then.
@@ -115,14 +114,14 @@ class AsyncFeed:
             return None
         if grows:
             after = await self._without_part(messages, after, attempts)
-        new = timed(messages[after:], after)
-        for start in range(after, len(messages), AT_ONCE):
-            some = new[start - after : start - after + AT_ONCE]
-            if ended and start + AT_ONCE >= len(messages):
+        stored = after
+        for some in batches(timed(messages[after:], after)):
+            stored += len(some)
+            if ended and stored == len(messages):
                 await self._client.after_turn(self._ref, some, timeout=attempts.timeout())
             else:
                 await self._client.ingest_batch(self._ref, some, timeout=attempts.timeout())
-            self.wrote(ids[: start + len(some)])
+            self.wrote(ids[:stored])
         return len(messages) - after
 
     async def _without_part(
@@ -130,13 +129,12 @@ class AsyncFeed:
     ) -> int:
         """How many of the host's messages the session holds, of which it was said to hold so many:
         where it has a part of the newest reply, it is taken back behind what stands before it."""
-        replies = [at for at in range(after) if messages[at].role == t.ROLE_ASSISTANT]
-        first = replies[-1] if replies else after
-        known = messages[first:after]
-        if not known or not all(message.id for message in known):
+        replies = (at for at in reversed(range(after)) if messages[at].role == t.ROLE_ASSISTANT)
+        first = next(replies, None)
+        if first is None or not messages[first].id:
             return after
         try:
-            await self._client.ingest_batch(self._ref, known, timeout=attempts.timeout())
+            await self._client.ingest(self._ref, messages[first], timeout=attempts.timeout())
         except MessageConflict:
             before = messages[first - 1].id if first else ""
             rewind = Rewind(after_message_id=before) if before else Rewind(after_sequence=0)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import types as t
-from .aio_feed import AT_ONCE, AsyncFeed
+from .aio_feed import AsyncFeed
 from .attempts import Attempts
+from .batches import batches
 from .deltas import Assembly
 from .errors import ContextEngineError
 from .times import timed
@@ -60,7 +61,7 @@ class AsyncMirror:
             if held is None:
                 live = [_anonymous(one) for one in messages]
                 stored = {"live": t.LiveList(messages=live, store_new=True, takes_back=True)}
-            elif len(new) > AT_ONCE:
+            elif len([*batches(new)]) > 1:
                 await self._feed.bring(messages, timeout=attempts.timeout())
                 stored = {}
             assembly = await self.session.assemble(

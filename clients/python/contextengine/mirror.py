@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import types as t
 from .attempts import Attempts
+from .batches import batches
 from .deltas import Assembly
 from .errors import ContextEngineError
-from .feed import AT_ONCE, Feed
+from .feed import Feed
 from .times import timed
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Mirror:
             if held is None:
                 live = [_anonymous(one) for one in messages]
                 stored = {"live": t.LiveList(messages=live, store_new=True, takes_back=True)}
-            elif len(new) > AT_ONCE:
+            elif len([*batches(new)]) > 1:
                 self._feed.bring(messages, timeout=attempts.timeout())
                 stored = {}
             assembly = self.session.assemble(

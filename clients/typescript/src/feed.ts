@@ -1,10 +1,9 @@
+import { batches } from "./batches.js";
 import type { Client } from "./client.js";
 import { ContextEngineError, SessionNotFound } from "./errors.js";
 import type { CallOptions } from "./transport.js";
 import type { Message, SessionRef } from "./types.js";
 
-/** Messages of one call. */
-const AT_ONCE = 100;
 /**
  * How many of the host's newest messages are looked at for one that is stored, where the host went back and nothing is known
  * of before: as many as one prompt's work has, and more.
@@ -79,8 +78,8 @@ export class Feed {
   }
 
   /**
-   * Stores what of the host's whole list the session does not hold, a hundred messages a call; how many came. Undefined, and
-   * nothing is stored: see `held`. `ended`: whether the turn is over, so that the service may compact.
+   * Stores what of the host's whole list the session does not hold, some at a time; how many came. Undefined, and nothing is
+   * stored: see `held`. `ended`: whether the turn is over, so that the service may compact.
    */
   async bring(
     messages: readonly Message[],
@@ -90,13 +89,13 @@ export class Feed {
     const ids = messages.map(({ id }) => id);
     const after = await this.held(ids, { ...call(), left: options.left });
     if (after === undefined) return undefined;
-    for (let start = after; start < messages.length; start += AT_ONCE) {
-      const some = messages.slice(start, start + AT_ONCE);
+    let stored = after;
+    for (const some of batches(messages.slice(after))) {
       const request = { session: this.ref, messages: some };
-      const whole = start + AT_ONCE >= messages.length;
-      if (ended && whole) await this.client.contextEngine.afterTurn(request, call());
+      stored += some.length;
+      if (ended && stored === messages.length) await this.client.contextEngine.afterTurn(request, call());
       else await this.client.contextEngine.ingestBatch(request, call());
-      this.wrote(ids.slice(0, start + some.length));
+      this.wrote(ids.slice(0, stored));
     }
     return messages.length - after;
   }

@@ -12,6 +12,7 @@
  */
 export { SESSION_HEADER } from "./affinity.js";
 export { Assembly, type Degraded, DeltaMismatch } from "./assembly.js";
+export { batches } from "./batches.js";
 export { Client, type ClientOptions, type LendOptions } from "./client.js";
 export * from "./errors.js";
 export { FALLBACK_REASON, makeUp } from "./fallback.js";

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from contextengine import Client, ContextEngineError, Message, SessionRef, fields
+from contextengine import Client, ContextEngineError, Message, SessionRef, batches, fields
 from contextengine.errors import is_borne
 from contextengine.times import timed
 from contextengine.types import (
@@ -32,8 +32,6 @@ HOST = HostInfo(
     host_id="hermes",
     capabilities=["bootstrap", "after-turn", "compact"],
 )
-AT_ONCE = 100
-"""Messages of one call."""
 MOST_FOCUS = 800
 """Code points of a focus that the service takes."""
 TELL_S = 2.0
@@ -210,9 +208,8 @@ class Conversation:
 
     def _append(self, found: Sequence[Listed], *, ended: bool) -> None:
         begin, self._held = self._held, 0
-        new = timed(_messages(found[begin:]), begin)
-        for start in range(0, len(new), AT_ONCE):
-            self._client.ingest_batch(self.ref, new[start : start + AT_ONCE], timeout=TELL_S)
+        for some in batches(timed(_messages(found[begin:]), begin)):
+            self._client.ingest_batch(self.ref, some, timeout=TELL_S)
         if ended:
             self._client.after_turn(self.ref, [], timeout=TELL_S)
         self._mark(found)

@@ -1,12 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { type Client, Feed } from "@contextengine/client";
+import { batches, type Client, Feed } from "@contextengine/client";
 import { compact, FormatError, fromPi, PI } from "@contextengine/client/formats";
 import { type Message, MessageSchema, NativeSchema, Role, type SessionRef } from "@contextengine/client/types";
 
 import type { Entry, Sdk, TranscriptTarget } from "./openclaw.js";
 
-/** Messages of one call. */
-const AT_ONCE = 100;
 /** Messages and bytes of a page of the transcript; OpenClaw's limit for one message is 64 MiB. */
 const PAGE = { maxMessages: 1_000, maxBytes: 8 * 1024 * 1024 };
 
@@ -76,10 +74,11 @@ export class Transcript {
     const held = ids.length ? ((await this.feed.held(ids, { ...options, left: ALL })) ?? 0) : 0;
     if (held < before.length) return false;
     const messages = messagesOf(entries, options.heartbeatFrom).slice(held - before.length);
-    for (let start = 0; start < messages.length; start += AT_ONCE) {
-      const some = messages.slice(start, start + AT_ONCE);
+    let stored = held;
+    for (const some of batches(messages)) {
       await this.client.contextEngine.ingestBatch({ session: this.ref, messages: some }, options);
-      this.feed.wrote(ids.slice(0, held + start + some.length));
+      stored += some.length;
+      this.feed.wrote(ids.slice(0, stored));
     }
     this.ids = ids;
     this.cursor = cursor;
