@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ def test_every_message_is_in_one_batch_in_order_and_no_batch_is_large(sizes: lis
     assert [one for batch in made for one in batch] == messages
     assert all(len(batch) == 1 or _size(batch) <= MOST_BYTES for batch in made)
     # None is smaller than it need be.
-    for batch, following in zip(made, made[1:], strict=False):
+    for batch, following in itertools.pairwise(made):
         assert _size([*batch, following[0]]) > MOST_BYTES
 
 
