@@ -14,7 +14,7 @@ import grpc
 import httpx2
 import pytest
 
-from contextengine import ContextEngineError, aio_feed, text_of
+from contextengine import ContextEngineError, batching, text_of
 from contextengine import name_by_content as name
 from contextengine_proxy import debts, talks
 from contextengine_proxy.application import Proxy
@@ -100,7 +100,7 @@ async def _has(stage: Stage, count: int) -> bool:
 async def test_a_service_that_goes_away_again_while_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio_feed, "AT_ONCE", 1)
+    monkeypatch.setattr(batching, "MOST", 1)
     monkeypatch.setattr(talks, "RECORD_S", 0.5)
     async with behind_a_gate(tmp_path) as (stage, way, _, base):
         agent = ChatAgent(base, stream=True, session="talk")

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from contextengine import name_by_content as name
 from contextengine.types import Message
+from contextengine_proxy.calls import name_calls
 from contextengine_proxy.dialects import dialect_of
 from contextengine_proxy.dialects.gemini import DIALECT, Gemini
 from contextengine_proxy.headers import credentials
 from tests.hosts.providers import SIGNATURE, Answer, Json
 from tests.hosts.sdk_hosts import GeminiAgent
 from tests.hosts.stage import proxied, staged
-from tests.integration.harness import ref
+from tests.integration.harness import PATIENCE_S, ref
 
 PATH = "/v1beta/models/mock-1"
 
@@ -48,6 +49,9 @@ def read(*contents: Json) -> list[Message]:
 
 
 def ids(messages: list[Message]) -> list[str]:
+    """What the service knows the calls by, and what answers them."""
+    name(messages)
+    name_calls(messages, [], {})
     return [
         part.tool_call.call_id or part.tool_result.call_id
         for message in messages
@@ -87,17 +91,11 @@ TALK = [
 ]
 
 
-@pytest.mark.parametrize("first", [0, 1, 3, 5])
-def test_calls_are_called_the_same_wherever_reading_begins(first: int) -> None:
-    """A list is read from where it was known to; a reply is read by itself."""
-    whole = ids(read(*TALK))
-    assert whole[:3] == whole[3:6], "each result has the id of its call"
-    assert len(set(whole[:3])) == 3
-    rest = ids(read(*TALK[first:]))
-    assert rest == whole[-len(rest) :]
-    reply = Gemini().whole({"candidates": [{"content": TALK[5], "finishReason": "STOP"}]})
-    assert reply is not None
-    assert ids(reply.messages) == whole[-1:]
+def test_each_result_answers_a_call_of_its_tool() -> None:
+    called = ids(read(*TALK))
+    assert called[:3] == called[3:6]
+    assert called[6] == called[7]
+    assert len(set(called)) == 4
 
 
 PIECES = st.lists(
@@ -125,9 +123,50 @@ def test_a_reply_in_pieces_is_one_message_however_it_is_kept(parts: list[Json]) 
     if any(part.get("text", "x").strip() and not part.get("thought") for part in parts):
         assert len(kept) == 2
         assert name([kept[0], *reply.messages]) == name(kept)
-        assert ids(kept) == ids(reply.messages) == ids(joined)
+        assert ids(kept) == ids([kept[0], *reply.messages]) == ids(joined)
         pieces = json.loads(kept[1].native.json)
         assert pieces == ([model(part) for part in parts] if len(parts) > 1 else model(*parts))
+
+
+async def test_a_client_that_makes_up_ids_has_its_results_shown(tmp_path: Path) -> None:
+    """As gemini-cli does, for calls that come without one."""
+
+    def answer(number: int, given: Json) -> Answer:
+        words = any("text" in part for part in given["contents"][-1]["parts"])
+        return Answer(calls=[{"of": "a"}, {"of": "b"}]) if words else Answer("well " * 300)
+
+    talk: list[Json] = []
+    async with staged(tmp_path, answer) as stage, httpx2.AsyncClient() as client:
+
+        async def step(*parts: Json) -> list[Json]:
+            talk.append(user(*parts))
+            body = {"contents": talk}
+            address = f"{stage.base}{PATH}:generateContent"
+            reply = (await client.post(address, json=body, timeout=PATIENCE_S)).json()
+            said: list[Json] = reply["candidates"][0]["content"]["parts"]
+            calls = [part["functionCall"] for part in said if "functionCall" in part]
+            for at, one in enumerate(calls):
+                one["id"] = f"{one['name']}_{len(talk)}_{at}"
+            talk.append(model(*said))
+            return calls
+
+        for turn in range(12):
+            calls = await step({"text": f"Go on {turn}."})
+            await stage.each_stored([read(*talk)])
+            # The last ones are shown in part.
+            found = {"output": "much " * (100 if turn < 11 else 4_000)}
+            await step(*({"functionResponse": {"response": found, **_same(one)}} for one in calls))
+            sent = stage.upstream.seen[-1].json["contents"]
+            assert sent[-2] == talk[-3]
+            assert (sent[-1] == talk[-2]) == (turn < 11)
+            shown = [part["functionResponse"] for part in sent[-1]["parts"]]
+            assert [_same(one) for one in shown] == [_same(one) for one in calls]
+            assert "No result was recorded" not in json.dumps(sent)
+        assert len(sent) < len(talk)
+
+
+def _same(call: Json) -> Json:
+    return {key: call[key] for key in ("id", "name")}
 
 
 def test_of_several_candidates_none_is_recorded() -> None:

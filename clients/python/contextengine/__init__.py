@@ -19,7 +19,7 @@ from .aio_feed import AsyncFeed
 from .aio_mirror import AsyncMirror
 from .aio_session import AsyncSession
 from .aio_transport import AsyncStream
-from .batches import batches
+from .batching import batches
 from .client import Client
 from .conversation import Conversation, Conversations
 from .deltas import Assembly, DeltaMismatch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from . import types as t
 from .attempts import Attempts
-from .batches import batches
+from .batching import batches
 from .errors import ContextEngineError, MessageConflict, SessionNotFound
 from .times import timed
 

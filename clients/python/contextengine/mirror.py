@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import types as t
 from .attempts import Attempts
-from .batches import batches
+from .batching import batches
 from .deltas import Assembly
 from .errors import ContextEngineError
 from .feed import Feed

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from contextengine.naming import name_by_content
 from contextengine.types import Message
 
+from .calls import name_calls
 from .dialects.dialect import Dialect
 from .document import Document, Listed
 
@@ -30,6 +31,8 @@ class Request:
     ends: list[int]
     """How many elements of the list each message and those before it were made of, instructions not
     counted."""
+    calls: dict[str, str]
+    """What the client calls each call, by our name."""
 
     def elements(self, at: int) -> list[str]:
         """The JSON of a message as the client wrote it."""
@@ -66,19 +69,21 @@ class Reader:
         originals = listed.originals
         # What begins alike may be alike for longer; what is not is read anew.
         key = (dialect.path, named, originals[0] if originals else "")
-        before = self._last.pop(key, Read(listed, [], [], []))
+        before = self._last.pop(key, Read(listed, [], [], [], {}))
         # The last one may go on with what follows it.
         stay = bisect_left(before.ends, document.alike)
         messages, ids, ends = before.messages[:stay], before.ids[:stay], before.ends[:stay]
         new = dialect.read(originals[ends[-1] if ends else 0 :])
         ids += name_by_content(new, ids[-1] if ids else "")
+        name_calls(new, messages, before.calls)
         messages += new
         for message in new:
             ends.append((ends[-1] if ends else 0) + elements_of(message))
-        self._last[key] = Read(listed, messages, ids, ends)
+        calls = before.calls
+        self._last[key] = Read(listed, messages, ids, ends, calls)
         if len(self._last) > MOST_READ:
             self._last.popitem(last=False)
-        return Request(dialect, document, len(document.instructions), messages, ids, ends)
+        return Request(dialect, document, len(document.instructions), messages, ids, ends, calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ class Read:
     messages: list[Message]
     ids: list[str]
     ends: list[int]
+    calls: dict[str, str]
     """As of a Request."""
 
 

@@ -22,6 +22,7 @@ from contextengine.formats import FormatError
 from contextengine.naming import name_by_content
 from contextengine.types import Budget, Message, WindowBudget
 
+from .calls import name_calls
 from .conversation import opening, session_of
 from .debts import Book, Debt, Debts, is_away
 from .dialects.dialect import Dialect, Reply, count
@@ -166,6 +167,7 @@ class Talks:
             return
         replied = [] if request.document.order else reply.messages
         new = name_by_content(replied, request.ids[-1])
+        name_calls(replied, request.messages, request.calls)
         messages = [*request.messages, *replied]
         talk = prepared.talk
         if talk is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from contextengine import Assembly
 from contextengine.types import Item, Message
 
+from .calls import as_given
 from .dialects.dialect import Entry, verbatim
 from .document import Document
 from .reading import Request
@@ -70,7 +71,7 @@ class Shown:
             if verbatim(item):
                 self.entries += [Entry(one, False, client) for one in request.elements(place)]
                 return
-            message = _called_alike(message, client)
+        message = as_given(message, request.calls)
         written = request.dialect.write(message)
         self.entries += [Entry(json.dumps(one), True, message) for one in written]
 
@@ -84,16 +85,3 @@ def said(addition: str, document: Document) -> str:
     """What the service adds to the instructions, without a tool that the client does not offer."""
     tools = document.raw("tools")
     return _FINDER.sub(lambda found: found[0] if found[1] in tools else "", addition)
-
-
-def _called_alike(shown: Message, client: Message) -> Message:
-    """The message in its other form, its calls named as the client names them now."""
-    alike = Message()
-    alike.CopyFrom(shown)
-    for kind in ("tool_call", "tool_result"):
-        theirs = [getattr(part, kind) for part in client.parts if part.HasField(kind)]
-        ours = [getattr(part, kind) for part in alike.parts if part.HasField(kind)]
-        if len(theirs) == len(ours):
-            for one, other in zip(ours, theirs, strict=True):
-                one.call_id = other.call_id
-    return alike

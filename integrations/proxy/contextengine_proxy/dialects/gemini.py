@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
 from contextengine.formats import from_gemini, to_gemini
-from contextengine.formats.gemini import INVENTED
 from contextengine.formats.node import Source
 from contextengine.types import ROLE_ASSISTANT, Message, Usage
 
@@ -62,7 +60,7 @@ class Gemini(Dialect):
         messages = from_gemini(joined)
         for message, native in zip(messages, natives, strict=True):
             message.native.json = native
-        return _named(messages)
+        return messages
 
     def instructs(self, message: Mapping[str, Any]) -> bool:
         return False  # they stand in `systemInstruction`
@@ -159,24 +157,6 @@ def _merged(parts: Sequence[Json]) -> Iterator[Json]:
             last = dict(part)
     if last is not None:
         yield last
-
-
-def _named(messages: list[Message]) -> list[Message]:
-    """The messages with other ids of calls that have none on the wire: by what is called and not by
-    where it stands, since a list is read from anywhere on."""
-    names: dict[str, str] = {}
-    for message in messages:
-        if message.role == ROLE_ASSISTANT:
-            names = {}
-        for part in message.parts:
-            call, result = part.tool_call, part.tool_result
-            if part.HasField("tool_call") and call.call_id.startswith(INVENTED):
-                said = f"{len(names)}\0{call.name}\0".encode() + call.arguments_json
-                name = INVENTED + blake2b(said, digest_size=8).hexdigest()
-                names[call.call_id] = call.call_id = name
-            elif part.HasField("tool_result") and result.call_id in names:
-                result.call_id = names[result.call_id]
-    return messages
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage | None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine import Message, batches, user
-from contextengine.batches import MOST, MOST_BYTES
+from contextengine.batching import MOST, MOST_BYTES
 
 
 @given(st.lists(st.sampled_from([1, 1_000, MOST_BYTES // 3, MOST_BYTES - 100, MOST_BYTES + 1])))
