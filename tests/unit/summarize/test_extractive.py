@@ -230,8 +230,16 @@ def test_nothing_to_say_is_a_failure_and_not_an_empty_summary() -> None:
         messages = talk(*[("user", text) for text in texts])
         with pytest.raises(SummarizerFailed, match="no text"):
             extract(SummaryRequest(messages, 100, 50), COUNT)
-    with pytest.raises(SummarizerFailed, match="no sentence fits 2 tokens"):
+    with pytest.raises(SummarizerFailed, match="nothing fits 2 tokens"):
         extract(SummaryRequest(talk(("user", "A sentence of some words.")), 100, 2), COUNT)
+
+
+@pytest.mark.parametrize("target", [96, 60, 40])
+def test_of_texts_that_are_all_too_long_a_part_is_told(target: int) -> None:
+    """As of a line of numbers, or a sentence without an end."""
+    numbers = " ".join(map(str, range(1_000, 1_300)))
+    text = summary(talk(("user", "go on " * 150), ("assistant", numbers)), target)
+    assert COUNT(text) > target / 3
 
 
 def test_a_real_session_is_summarized_to_size_whatever_the_size() -> None:

@@ -28,7 +28,7 @@ from contextengine_server.summarize.extractive.tools import (
     standing,
     uses_of,
 )
-from contextengine_server.summarize.extractive.units import Unit, units_of
+from contextengine_server.summarize.extractive.units import PIECE_CHARS, Unit, units_of
 from contextengine_server.summarize.extractive.users import UserWords, user_words
 from contextengine_server.summarize.redaction import redact
 from contextengine_server.summarize.request import (
@@ -54,6 +54,8 @@ _LEAST_LEDGER = 24
 """Tokens in which a ledger says something."""
 _ROOM = 8
 """Tokens left of the target that are worth another look."""
+_PIECES = (PIECE_CHARS, PIECE_CHARS // 2, PIECE_CHARS // 4)
+"""Of a page that nothing fits on, long texts are cut into shorter pieces."""
 
 
 class Originals(Protocol):
@@ -148,9 +150,14 @@ def extract(
     used = count(page.text())
     room = int((target - used) * _LEDGER)
     page.ledger = chosen(ledger.lines, room, count) if room >= _LEAST_LEDGER else ()
-    units = units_of(passages, page.said, talk=words.talk, users_first=words.first)
     target += min(quoted, most_quoted)
-    _note(page, units, request, target, count)
+    for chars in _PIECES:
+        units = units_of(
+            passages, page.said, talk=words.talk, users_first=words.first, piece_chars=chars
+        )
+        _note(page, units, request, target, count)
+        if page.text():
+            break
     left = target - count(page.text())
     if page.ledger and left >= _LEAST_LEDGER:
         before = page.ledger
@@ -161,7 +168,7 @@ def extract(
     text = page.text()
     if not text:
         raise SummarizerFailed(
-            f"no sentence fits {target} tokens" if passages else "the messages hold no text"
+            f"nothing fits {target} tokens" if passages else "the messages hold no text"
         )
     return SummaryResult(text, count(text), NAME)
 

@@ -15,8 +15,10 @@ from contextengine_server.summarize.extractive.notes import clauses, english, no
 from contextengine_server.summarize.extractive.passages import SourcePassage
 from contextengine_server.summarize.extractive.words import COMMON, WORN
 
-_LONG = 280
-_PIECE = 200
+PIECE_CHARS = 200
+"""About so long are the pieces of a long text."""
+_LONG = 1.4
+"""A text that is longer than so many pieces is cut into them."""
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -195,11 +197,12 @@ def units_of(
     *,
     talk: bool,
     users_first: bool = False,
+    piece_chars: int = PIECE_CHARS,
 ) -> list[Unit]:
     """All units of the passages, in order; of a text that repeats, the first. `shown`: the indexes
     of passages that are shown whole already; in a `talk` everybody who speaks weighs
     the same, and is quoted in as few words as can be: all of it matters; `users_first`: what users
-    say comes before all else."""
+    say comes before all else; `piece_chars`: how long the pieces of long texts are."""
     units: list[Unit] = []
     seen: set[str] = set()
     said = {passages[index].text.strip().casefold() for index in shown}
@@ -208,7 +211,7 @@ def units_of(
         if index in shown or (said and passage.text.strip().casefold() in said):
             continue
         edge = bool(users) and index in (users[0], users[-1])
-        for position, piece in enumerate(_pieces(passage, talk)):
+        for position, piece in enumerate(_pieces(passage, talk, piece_chars)):
             folded = piece.text.casefold()
             if folded in seen or not re.search(r"\w", piece.text):
                 continue
@@ -301,7 +304,7 @@ def _matters(
     return weight * (signs + begin), own
 
 
-def _pieces(passage: SourcePassage, terse: bool) -> Iterator[_Piece]:
+def _pieces(passage: SourcePassage, terse: bool, chars: int) -> Iterator[_Piece]:
     """A passage in pieces: lines as they are, prose in sentences, as notes. What a user asks for
     stays as it was asked."""
     fenced = False
@@ -313,24 +316,25 @@ def _pieces(passage: SourcePassage, terse: bool) -> Iterator[_Piece]:
             continue
         if fenced or passage.kind != "said" or _LIST.match(row):
             asked = user and bool(_REQUEST.search(row))
-            for piece in _short(" ".join(row.split()) if passage.kind == "output" else row.strip()):
+            whole_row = " ".join(row.split()) if passage.kind == "output" else row.strip()
+            for piece in _short(whole_row, chars):
                 yield _Piece(piece, piece, True, asked)
             continue
         for sentence in _SENTENCE.split(row):
             asked = bool(_REQUEST.search(sentence))
             whole = user and (asked or bool(_OPEN.search(sentence)))
             for clause in [sentence] if whole else clauses(sentence):
-                for piece in _short(clause.strip()):
+                for piece in _short(clause.strip(), chars):
                     thin = note(piece, terse=terse) if plain and not whole else piece
                     yield _Piece(piece, thin, False, asked)
 
 
-def _short(text: str) -> Iterator[str]:
+def _short(text: str, chars: int) -> Iterator[str]:
     """A long text in pieces, cut where a clause, a field or at least a word ends."""
-    start = 0
-    while len(text) - start > _LONG:
-        end = start + _LONG
-        for match in _CUT.finditer(text, start + _PIECE, start + _LONG):
+    start, long = 0, round(_LONG * chars)
+    while len(text) - start > long:
+        end = start + long
+        for match in _CUT.finditer(text, start + chars, start + long):
             end = match.end()
             break
         yield text[start:end].strip()
