@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine import name_by_content as name
+from contextengine.formats import FormatError
 from contextengine.types import Message
 from contextengine_proxy.calls import name_calls
 from contextengine_proxy.dialects import dialect_of
@@ -122,10 +123,29 @@ def test_a_reply_in_pieces_is_one_message_however_it_is_kept(parts: list[Json]) 
     joined = read(asked, model(*parts))
     if any(part.get("text", "x").strip() and not part.get("thought") for part in parts):
         assert len(kept) == 2
-        assert name([kept[0], *reply.messages]) == name(kept)
+        assert name([kept[0], *reply.messages]) == name(kept) == name(joined)
         assert ids(kept) == ids([kept[0], *reply.messages]) == ids(joined)
         pieces = json.loads(kept[1].native.json)
         assert pieces == ([model(part) for part in parts] if len(parts) > 1 else model(*parts))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [None, "x", ["x"], [3], [{"text": 3}], [{"text": "a"}, {"text": ["b"]}], [{"functionCall": 3}]],
+)
+@pytest.mark.parametrize("several", [1, 2])
+def test_what_is_no_content_is_said_to_be_none(parts: Any, several: int) -> None:
+    contents = [{"role": "model", "parts": parts}] * several
+    if parts is None:
+        assert [len(one.parts) for one in read(*contents)] == [0]
+        return
+    with pytest.raises(FormatError, match="parts"):
+        read(*contents)
+
+
+def test_a_part_without_words_is_none() -> None:
+    (message,) = read(model({"text": "a"}, {"text": None}, {"text": "b"}))
+    assert [part.text.text for part in message.parts] == ["ab"]
 
 
 async def test_a_client_that_makes_up_ids_has_its_results_shown(tmp_path: Path) -> None:

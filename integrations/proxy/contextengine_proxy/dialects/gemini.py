@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from contextengine.formats import from_gemini, to_gemini
-from contextengine.formats.node import Source
+from contextengine.formats.node import Source, load
 from contextengine.types import ROLE_ASSISTANT, Message, Usage
 
 from ..document import Document
@@ -45,18 +45,19 @@ class Gemini(Dialect):
 
     def read(self, originals: Sequence[Source]) -> list[Message]:
         """A reply that came in pieces is kept by some clients (google-genai's chats) as a content
-        for each: these are one message."""
+        for each, by others as a part for each: these are one message, and one text."""
         joined: list[str] = []
         natives: list[bytes] = []
         for model, several in groupby(map(_text, originals), _of_model):
             pieces = list(several)
-            if not model or len(pieces) == 1:
+            if not model:
                 joined += pieces
                 natives += [piece.encode() for piece in pieces]
                 continue
-            parts = [part for piece in pieces for part in json.loads(piece).get("parts") or ()]
+            parts = [part for piece in pieces for part in _parts(piece)]
             joined.append(json.dumps({"role": "model", "parts": list(_merged(parts))}))
-            natives.append(f"[{','.join(pieces)}]".encode())
+            whole = pieces[0] if len(pieces) == 1 else f"[{','.join(pieces)}]"
+            natives.append(whole.encode())
         messages = from_gemini(joined)
         for message, native in zip(messages, natives, strict=True):
             message.native.json = native
@@ -138,6 +139,15 @@ def _of_model(original: str) -> bool:
     return bool(json.loads(original).get("role") == "model")
 
 
+def _parts(original: str) -> list[Json]:
+    """The parts of a content. Raises FormatError."""
+    node, _ = load(original)
+    parts = node.nodes("parts")
+    for part in parts:
+        part.text("text")
+    return [dict(part.value) for part in parts]
+
+
 def _merged(parts: Sequence[Json]) -> Iterator[Json]:
     """The parts with texts that follow each other as one, as far as they are of one kind; one that
     says nothing is none, but for its signature."""
@@ -150,7 +160,7 @@ def _merged(parts: Sequence[Json]) -> Iterator[Json]:
             if part.get("text", " ") or part.keys() - {"text", "thought"}:
                 yield dict(part)
         elif last is not None and bool(last.get("thought")) == bool(part.get("thought")):
-            last["text"] += part["text"]
+            last["text"] += part["text"] or ""
         elif part["text"]:
             if last is not None:
                 yield last
