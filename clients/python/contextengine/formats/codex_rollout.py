@@ -15,7 +15,7 @@ from typing import Any
 from ..messages import text_of
 from ..types import ROLE_ASSISTANT, ROLE_USER, Message
 from .codex_history import Segment
-from .node import Node, members, parse
+from .node import FormatError, Node, members, parse
 from .responses import from_responses
 from .session_files import Entry, HostSummary, ModelUpdate, Transcript
 
@@ -128,11 +128,15 @@ class _Rollout:
         """The items that have come as messages, the items of a reply as one."""
         taken, self._items = self._items, []
         texts = [dict(members(one.raw.decode()))["payload"].text for one in taken]
-        for entry, text in zip(taken, texts, strict=True):
-            with entry.named():
-                from_responses([text])
+        try:
+            made = from_responses(texts)
+        except FormatError:
+            for entry, text in zip(taken, texts, strict=True):
+                with entry.named():
+                    from_responses([text])
+            raise
         items = iter(taken)
-        for message in from_responses(texts):
+        for message in made:
             native = parse(message.native.json)
             first, *_ = islice(items, len(native) if isinstance(native, list) else 1)
             message.id = f"{self._file}:{first.line}"
