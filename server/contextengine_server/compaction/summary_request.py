@@ -38,6 +38,7 @@ from contextengine_server.summarize import (
     SummaryRequest,
     SummaryResult,
 )
+from contextengine_server.summarize.extractive.harness import parted
 from contextengine_server.summarize.extractive.tools import file_names
 from contextengine_server.summarize.language import language_of, written_in
 from contextengine_server.summarize.request import (
@@ -269,7 +270,7 @@ def _asks(source: SourceMessage) -> bool:
 
 def _named(asked: Sequence[Entry]) -> tuple[str, ...]:
     """The files that the user's newest message names: what is done for it is summarized apart."""
-    return tuple(file_names(source_message(entry).text for entry in asked[-1:]))
+    return tuple(file_names(parted(source_message(entry).text)[0] for entry in asked[-1:]))
 
 
 def _language(sources: Sequence[SourceMessage], previous: str) -> str:

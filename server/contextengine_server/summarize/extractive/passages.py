@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from contextengine_server.summarize.extractive.harness import parted
 from contextengine_server.summarize.extractive.tools import Place, ToolUse, paths_changed, standing
 from contextengine_server.summarize.request import SourceMessage
 
@@ -94,11 +95,17 @@ def passages_of(
         if message.role == "summary":
             found += _quoted(message, day)
             continue
-        if _WORD.search(message.text):
+        words, told = parted(message.text) if message.role == "user" else (message.text, "")
+        if _WORD.search(words):
             kind: Kind = "output" if message.role == "tool" else "said"
             label = label_of(message.role, message.name)
-            text = bounded(message.text)
+            text = bounded(words)
             found.append(SourcePassage(message.sequence, message.role, label, text, kind, day))
+        if _WORD.search(told):
+            # Like the output of a tool: a harness says it again where it is needed.
+            found.append(
+                SourcePassage(message.sequence, "system", "system", bounded(told), "output", day)
+            )
         for place, result in enumerate(message.results):
             use = uses[index, place]
             if (index, place) in stands:

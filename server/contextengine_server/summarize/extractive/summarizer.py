@@ -17,6 +17,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from contextengine_server.summarize.extractive.choice import UnitChoice
+from contextengine_server.summarize.extractive.harness import parted
 from contextengine_server.summarize.extractive.ledger import chosen, ledger_of
 from contextengine_server.summarize.extractive.page import SummaryPage
 from contextengine_server.summarize.extractive.passages import SourcePassage, passages_of
@@ -248,7 +249,7 @@ def _quoted(
 ) -> tuple[frozenset[str], int]:
     """The files that users named whose text fits so much room, the smallest first, and its tokens:
     a part of a file does not spare its being read again."""
-    said = (message.text for message in request.messages if message.role == "user")
+    said = (parted(message.text)[0] for message in request.messages if message.role == "user")
     named = files_named(uses, {*request.named, *file_names(said)})
     sizes = dict.fromkeys(sorted(named), 0)
     for place, text in standing(uses, named).items() if named else ():
