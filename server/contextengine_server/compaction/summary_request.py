@@ -38,8 +38,8 @@ from contextengine_server.summarize import (
     SummaryRequest,
     SummaryResult,
 )
-from contextengine_server.summarize.extractive.harness import parted
 from contextengine_server.summarize.extractive.tools import file_names
+from contextengine_server.summarize.harness import parted
 from contextengine_server.summarize.language import language_of, written_in
 from contextengine_server.summarize.request import (
     MAX_FOCUS,

@@ -174,3 +174,12 @@ def test_any_text_is_read_the_same_at_every_run(text: str) -> None:
             assert fact.subject
             assert "\n" not in fact.line
             assert len(fact.value) <= 460
+
+
+def test_what_a_harness_writes_beside_a_user_is_no_fact_of_the_user() -> None:
+    notice = "My email is bot@example.com. I prefer dark mode. We decided to use pnpm."
+    beside = f"<system-reminder>\n{notice}\n</system-reminder>"
+    assert lines("user", f"{beside}\nMy email is alice@example.com.") == (
+        lines("user", "My email is alice@example.com.")
+    )
+    assert lines("user", notice)

@@ -23,7 +23,7 @@ from threading import Lock
 
 from cachetools import LRUCache, cached
 
-from contextengine_server.memory.extraction.extract import facts_in
+from contextengine_server.memory.extraction.extract import facts_in, words_of
 from contextengine_server.memory.extraction.fact import FoundFact
 
 from ..contract import Said
@@ -107,7 +107,8 @@ class SaidSentence:
 
 def sentences(said: Said) -> list[SaidSentence]:
     """The sentences of a message, without code and quotations."""
-    plain, of_user = _QUOTE.sub(" ", _CODE.sub(" ", said.text)), said.role == "user"
+    text, of_user = words_of(said.role, said.text), said.role == "user"
+    plain = _QUOTE.sub(" ", _CODE.sub(" ", text))
     return [
         SaidSentence(text, end, of_user=of_user)
         for body, end in _SENTENCE.findall(plain)

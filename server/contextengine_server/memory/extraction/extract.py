@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from contextengine_server.summarize.harness import parted
+
 from .decisions import decisions
 from .fact import FactKind, FoundFact
 from .people import entities, names
@@ -32,12 +34,17 @@ def facts_in(
     if role not in ROLES:
         return []
     found: dict[tuple[FactKind, str], FoundFact] = {}
-    for one in sentences(_beginning(text, max_chars)):
+    for one in sentences(_beginning(words_of(role, text), max_chars)):
         if not one.states:
             continue
         for fact in _facts_of(one, said_on, user=role == "user"):
             found.setdefault((fact.kind, fact.value), fact)
     return list(found.values())
+
+
+def words_of(role: str, text: str) -> str:
+    """What of a message's text is its speaker's own: not what a harness writes beside a user."""
+    return parted(text)[0] if role == "user" else text
 
 
 def _beginning(text: str, max_chars: int) -> str:

@@ -38,6 +38,13 @@ def test_labelled_messages(role: str, text: str, layer: str) -> None:
     assert layer_of(said(role, text)) is Layer[layer.upper()]
 
 
+def test_what_a_harness_lays_down_beside_a_user_is_not_laid_down_by_the_user() -> None:
+    rule = "Never commit to main. Always run the tests first."
+    assert layer_of(said("user", rule)) is Layer.CRITICAL
+    beside = f"The tests pass now.\n<system-reminder>{rule}</system-reminder>"
+    assert layer_of(said("user", beside)) is layer_of(said("user", "The tests pass now."))
+
+
 @pytest.mark.parametrize("labelled", [ENGLISH, CHINESE], ids=["English", "Chinese"])
 def test_every_layer_and_kind_of_message_is_labelled(labelled: tuple[Labelled, ...]) -> None:
     assert len({(role, text) for role, text, _ in labelled}) >= 60
