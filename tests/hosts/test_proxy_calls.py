@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine import Message, assistant, name_by_content, tool_call, tool_result, user
 from contextengine.formats.gemini import INVENTED
 from contextengine_proxy.calls import as_given, name_calls
+from contextengine_proxy.dialects import dialect_of
+from contextengine_proxy.reading import Reader, Request
 
 STEPS = st.lists(st.lists(st.sampled_from(["look", "find"]), max_size=3), min_size=1, max_size=6)
 """The tools that each reply calls."""
@@ -79,3 +83,27 @@ def test_a_result_of_no_call_stays_what_it_is() -> None:
     found = tool_result("x", "this", name="find")
     name_calls([found], [], {})
     assert found.parts[0].tool_result.call_id == "x"
+
+
+def test_conversations_that_say_the_same_keep_their_own_names() -> None:
+    """As two agents do that were given the same task: each is answered under its own ids."""
+    dialect = dialect_of("/v1/chat/completions")
+    assert dialect is not None
+    reader = Reader()
+
+    def request(call_id: str) -> Request:
+        call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        said = [
+            {"role": "user", "content": "go on"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call_id, "content": "found"},
+        ]
+        return reader.read(dialect, json.dumps({"model": "m", "messages": said}).encode(), "")
+
+    first, second = request("a"), request("b")
+    assert first.ids == second.ids
+    for one, name in ((first, "a"), (second, "b")):
+        assert ours([as_given(message, one.calls) for message in one.messages[1:]]) == [
+            [name],
+            [name],
+        ]

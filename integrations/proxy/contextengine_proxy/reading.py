@@ -75,11 +75,12 @@ class Reader:
         messages, ids, ends = before.messages[:stay], before.ids[:stay], before.ends[:stay]
         new = dialect.read(originals[ends[-1] if ends else 0 :])
         ids += name_by_content(new, ids[-1] if ids else "")
-        name_calls(new, messages, before.calls)
+        # Another conversation that begins alike has names of its own for the same calls.
+        calls = dict(before.calls)
+        name_calls(new, messages, calls)
         messages += new
         for message in new:
             ends.append((ends[-1] if ends else 0) + elements_of(message))
-        calls = before.calls
         self._last[key] = Read(listed, messages, ids, ends, calls)
         if len(self._last) > MOST_READ:
             self._last.popitem(last=False)
