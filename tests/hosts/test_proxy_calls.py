@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine import Message, assistant, name_by_content, tool_call, tool_result, user
+from contextengine import Message, assistant, tool_call, tool_result, user
 from contextengine.formats.gemini import INVENTED
-from contextengine_proxy.calls import as_given, name_calls
+from contextengine_proxy.calls import as_given, name_calls, named_in
 from contextengine_proxy.dialects import dialect_of
 from contextengine_proxy.reading import Reader, Request
+from tests.hosts.providers import Json
+from tests.hosts.sdk_hosts import ChatAgent
+from tests.hosts.stage import staged
 
 STEPS = st.lists(st.lists(st.sampled_from(["look", "find"]), max_size=3), min_size=1, max_size=6)
 """The tools that each reply calls."""
@@ -23,66 +28,79 @@ def talk(steps: list[list[str]], names: list[str]) -> list[Message]:
     said, ids = [user("go on")], iter(names)
     for at, tools in enumerate(steps):
         calls = [(next(ids), tool) for tool in tools]
-        made = [tool_call(one, tool, {"at": at}) for one, tool in calls]
+        made = [tool_call(one, tool, {"at": at % 2}) for one, tool in calls]
         said.append(assistant(f"step {at}", tool_calls=made))
         said += [tool_result(one, f"found {at}", name=tool) for one, tool in calls]
     return said
 
 
 def ours(messages: list[Message]) -> list[list[str]]:
-    return [
-        [part.tool_call.call_id or part.tool_result.call_id for part in message.parts]
-        for message in messages
-    ]
+    return [[one.call_id for one in named_in(message)] for message in messages]
 
 
 @given(STEPS, NAMES, NAMES, st.data())
 def test_calls_have_one_name_whatever_the_client_calls_them(
     steps: list[list[str]], names: list[str], others: list[str], data: st.DataObject
 ) -> None:
-    """And wherever reading begins: a list is read from where it was known to."""
+    """And wherever reading begins: a list is read from where it was known to, and may have lost its
+    beginning."""
     whole, renamed = talk(steps, names), talk(steps, others)
-    name_by_content(whole)
-    name_by_content(renamed)
-    name_calls(whole, [], {})
-    known: dict[str, str] = {}
-    begin = 0
+    name_calls(whole, [], [])
+    known: list[tuple[str, ...]] = []
+    begin = first = data.draw(st.sampled_from(_starts(renamed)))
     while begin < len(renamed):
         end = data.draw(st.integers(begin + 1, len(renamed)))
-        name_calls(renamed[begin:end], renamed[:begin], known)
+        known += name_calls(renamed[begin:end], renamed[first:begin], known)
         begin = end
-    assert ours(whole) == ours(renamed)
-    calls = [name for names in ours(whole)[1:] for name in names if name]
-    assert all(calls.count(name) == 2 for name in calls), "each call has its result"
+    assert ours(whole[first:]) == ours(renamed[first:])
+    called: list[str] = []
+    for message in whole:
+        for one in named_in(message):
+            if message.parts[0].HasField("tool_result"):
+                called.remove(one.call_id)  # each result has its call
+            else:
+                called.append(one.call_id)
+    assert not called
+
+
+def _starts(messages: list[Message]) -> list[int]:
+    return [at for at, one in enumerate(messages) if not one.parts[0].HasField("tool_result")]
 
 
 @given(STEPS, NAMES)
 def test_the_client_sees_its_own_names(steps: list[list[str]], names: list[str]) -> None:
-    given_as = talk(steps, names)
-    messages = talk(steps, names)
-    name_by_content(messages)
-    known: dict[str, str] = {}
-    name_calls(messages, [], known)
-    assert ours([as_given(one, known) for one in messages]) == ours(given_as)
-    assert ours(messages) != ours(given_as) or not any(steps)
+    given_as, messages = talk(steps, names), talk(steps, names)
+    ids = name_calls(messages, [], [])
+    assert [list(one) for one in ids] == ours(given_as)
+    for message, one, before in zip(messages, ids, given_as, strict=True):
+        names_of = dict(zip(ours([message])[0], one, strict=True))
+        assert ours([as_given(message, names_of)]) == ours([before])
 
 
 def test_a_result_that_names_its_tool_alone_answers_the_first_such_call() -> None:
-    """As Gemini's do, where they are read apart from their calls."""
-    called = assistant(tool_calls=[tool_call("x", "look"), tool_call("y", "find")])
-    found = tool_result(f"{INVENTED}7-0", "this", name="find")
-    messages = [called, found]
-    name_by_content(messages)
-    known: dict[str, str] = {}
-    name_calls(messages[:1], [], known)
-    name_calls(messages[1:], messages[:1], known)
+    """As Gemini's do, where they are read apart from their calls: made up ids may be those of
+    others then."""
+    calls = [tool_call(f"{INVENTED}1-{at}", tool) for at, tool in enumerate(("look", "find"))]
+    called = assistant(tool_calls=calls)
+    found = tool_result(f"{INVENTED}1-0", "this", name="find")
+    known = name_calls([called], [], [])
+    name_calls([found], [called], known)
     assert found.parts[0].tool_result.call_id == called.parts[1].tool_call.call_id
 
 
 def test_a_result_of_no_call_stays_what_it_is() -> None:
     found = tool_result("x", "this", name="find")
-    name_calls([found], [], {})
+    name_calls([found], [], [])
     assert found.parts[0].tool_result.call_id == "x"
+
+
+def test_many_results_of_no_call_cost_as_much_each_as_few() -> None:
+    messages = [tool_result("x", "this", name="find") for _ in range(20_000)]
+    messages += [assistant(tool_calls=[tool_call("y", "find") for _ in range(10_000)])]
+    messages += [tool_result("y", "this", name="find") for _ in range(20_000)]
+    began = time.process_time()
+    name_calls(messages, [], [])
+    assert time.process_time() - began < 5
 
 
 def test_conversations_that_say_the_same_keep_their_own_names() -> None:
@@ -102,8 +120,39 @@ def test_conversations_that_say_the_same_keep_their_own_names() -> None:
 
     first, second = request("a"), request("b")
     assert first.ids == second.ids
-    for one, name in ((first, "a"), (second, "b")):
-        assert ours([as_given(message, one.calls) for message in one.messages[1:]]) == [
-            [name],
-            [name],
-        ]
+    assert ours(first.messages) == ours(second.messages)
+    assert (first.calls[1:], second.calls[1:]) == ([("a",), ("a",)], [("b",), ("b",)])
+
+
+async def test_a_client_that_sends_its_newest_messages_alone_is_answered_in_pairs(
+    tmp_path: Path,
+) -> None:
+    """Also where it cuts its list amid the work for one prompt."""
+
+    class Sliding(ChatAgent):
+        async def step(self) -> tuple[str, list[tuple[str, object]]]:
+            whole, begin = self.messages, max(0, len(self.messages) - 4)
+            while begin and _role(whole[begin]) == "tool":
+                begin -= 1
+            self.messages = whole[begin:]
+            try:
+                told = await super().step()
+                return told[0], list(told[1])
+            finally:
+                self.messages = whole[:begin] + self.messages
+
+    async with staged(tmp_path) as stage:
+        agent = Sliding(stage.base, stream=False, session="talk")
+        for turn in range(8):
+            await agent.say(f"Question {turn}: {'and ' * 100}")
+        for seen in stage.upstream.seen:
+            called: set[str] = set()
+            for message in seen.json["messages"]:
+                if message["role"] == "tool":
+                    assert message["tool_call_id"] in called, seen.json["messages"]
+                called |= {one["id"] for one in message.get("tool_calls") or ()}
+        await agent.close()
+
+
+def _role(message: Json | object) -> object:
+    return message["role"] if isinstance(message, dict) else getattr(message, "role", "")

@@ -52,7 +52,7 @@ def read(*contents: Json) -> list[Message]:
 def ids(messages: list[Message]) -> list[str]:
     """What the service knows the calls by, and what answers them."""
     name(messages)
-    name_calls(messages, [], {})
+    name_calls(messages, [], [])
     return [
         part.tool_call.call_id or part.tool_result.call_id
         for message in messages
@@ -96,7 +96,7 @@ def test_each_result_answers_a_call_of_its_tool() -> None:
     called = ids(read(*TALK))
     assert called[:3] == called[3:6]
     assert called[6] == called[7]
-    assert len(set(called)) == 4
+    assert len(set(called[:3])) == 3
 
 
 PIECES = st.lists(

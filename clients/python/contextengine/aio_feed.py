@@ -137,7 +137,9 @@ class AsyncFeed:
             await self._client.ingest(self._ref, messages[first], timeout=attempts.timeout())
         except MessageConflict:
             before = messages[first - 1].id if first else ""
-            rewind = Rewind(after_message_id=before) if before else Rewind(after_sequence=0)
+            if first and not before:
+                return after  # nothing says where to go back to
+            rewind = Rewind(after_message_id=before) if first else Rewind(after_sequence=0)
             if await self._rewound(rewind, attempts):
                 return first
         return after

@@ -52,7 +52,7 @@ def _of(part: Part) -> list[str]:
             text = part.text.text.strip()
             return ["text", text] if text else []
         case "tool_call":
-            return ["call", part.tool_call.name, _arguments(part.tool_call.arguments_json)]
+            return ["call", part.tool_call.name, plain_arguments(part.tool_call.arguments_json)]
         case "tool_result":
             return ["result", *(text for inner in part.tool_result.parts for text in _of(inner))]
         case "image":
@@ -64,7 +64,7 @@ def _of(part: Part) -> list[str]:
     return []
 
 
-def _arguments(raw: bytes) -> str:
+def plain_arguments(raw: bytes) -> str:
     """Arguments without the way they are written: a client parses them and writes them again."""
     try:
         return json.dumps(json.loads(raw or b"{}"), sort_keys=True)

@@ -31,8 +31,8 @@ class Request:
     ends: list[int]
     """How many elements of the list each message and those before it were made of, instructions not
     counted."""
-    calls: dict[str, str]
-    """What the client calls each call, by our name."""
+    calls: list[tuple[str, ...]]
+    """How the client calls the calls and results of each message."""
 
     def elements(self, at: int) -> list[str]:
         """The JSON of a message as the client wrote it."""
@@ -69,15 +69,14 @@ class Reader:
         originals = listed.originals
         # What begins alike may be alike for longer; what is not is read anew.
         key = (dialect.path, named, originals[0] if originals else "")
-        before = self._last.pop(key, Read(listed, [], [], [], {}))
+        before = self._last.pop(key, Read(listed, [], [], [], []))
         # The last one may go on with what follows it.
         stay = bisect_left(before.ends, document.alike)
         messages, ids, ends = before.messages[:stay], before.ids[:stay], before.ends[:stay]
+        calls = before.calls[:stay]
         new = dialect.read(originals[ends[-1] if ends else 0 :])
         ids += name_by_content(new, ids[-1] if ids else "")
-        # Another conversation that begins alike has names of its own for the same calls.
-        calls = dict(before.calls)
-        name_calls(new, messages, calls)
+        calls += name_calls(new, messages, calls)
         messages += new
         for message in new:
             ends.append((ends[-1] if ends else 0) + elements_of(message))
@@ -95,7 +94,7 @@ class Read:
     messages: list[Message]
     ids: list[str]
     ends: list[int]
-    calls: dict[str, str]
+    calls: list[tuple[str, ...]]
     """As of a Request."""
 
 

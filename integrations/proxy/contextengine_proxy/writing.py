@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from contextengine import Assembly
 from contextengine.types import Item, Message
 
-from .calls import as_given
+from .calls import as_given, named_in
 from .dialects.dialect import Entry, verbatim
 from .document import Document
 from .reading import Request
@@ -58,6 +58,8 @@ class Shown:
     """The ids of those that are none of the client's messages."""
     as_it_was: bool = True
     """Whether they are the client's list as far as they go, each message as the client wrote it."""
+    _given: dict[str, str] = field(default_factory=dict)
+    """What the newest calls are called in what is sent, by our names."""
 
     def add(self, item: Item, at: int, request: Request, own: Mapping[str, int]) -> None:
         """The next item. own: where each of the client's messages stands in its list, by id."""
@@ -66,14 +68,26 @@ class Shown:
         self.as_it_was = self.as_it_was and place == at and verbatim(item)
         if place is None:
             self.others.add(message.id)
+            self._write(message, request)
+            return
+        client = request.messages[place]
+        ours = (one.call_id for one in named_in(client))
+        self._given.update(zip(ours, request.calls[place], strict=True))
+        if verbatim(item):
+            self.entries += [Entry(one, False, client) for one in request.elements(place)]
         else:
-            client = request.messages[place]
-            if verbatim(item):
-                self.entries += [Entry(one, False, client) for one in request.elements(place)]
-                return
-        message = as_given(message, request.calls)
-        written = request.dialect.write(message)
-        self.entries += [Entry(json.dumps(one), True, message) for one in written]
+            self._write(message, request)
+
+    def _write(self, message: Message, request: Request) -> None:
+        """A message that is none of the client's, or one of it in another form."""
+        ours = [one.call_id for one in named_in(message)]
+        message = as_given(message, self._given)
+        written = [json.dumps(one) for one in request.dialect.write(message)]
+        self.entries += [Entry(one, True, message) for one in written]
+        if ours:
+            # It may come with what the client called it once: so do the results behind it.
+            sent = [one.call_id for read in request.dialect.read(written) for one in named_in(read)]
+            self._given.update(zip(ours, sent, strict=False))
 
 
 def _begins(whole: Sequence[object], part: Sequence[object]) -> bool:

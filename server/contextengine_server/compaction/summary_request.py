@@ -238,8 +238,9 @@ class SummaryRequests(msgspec.Struct):
             yield
         handoff = None
         if engine.declared.handoff:
-            task = next((one.text for one in reversed(sources) if _asks(one)), "")
-            said = tuple(source_message(entry).text for entry in asked)
+            asks = (words for one in reversed(sources) if (words := _words(one)).strip())
+            task = next(asks, "")
+            said = tuple(_words(source_message(entry)) for entry in asked)
             handoff = Handoff(self._today(), said, task)
         return SummaryRequest(
             messages=tuple(sorted(sources, key=lambda source: source.sequence)),
@@ -264,19 +265,25 @@ class SummaryRequests(msgspec.Struct):
         return datetime.fromtimestamp(self.clock_ms() / 1_000, UTC).strftime("%Y-%m-%d")
 
 
-def _asks(source: SourceMessage) -> bool:
-    return source.role == "user" and bool(source.text.strip())
+def _words(source: SourceMessage) -> str:
+    """What the user says in a message, without what a harness does. Empty: it is another's."""
+    return parted(source.text)[0] if source.role == "user" else ""
 
 
 def _named(asked: Sequence[Entry]) -> tuple[str, ...]:
     """The files that the user's newest message names: what is done for it is summarized apart."""
-    return tuple(file_names(parted(source_message(entry).text)[0] for entry in asked[-1:]))
+    said = (_words(source_message(entry)) for entry in reversed(asked))
+    return tuple(file_names([next((words for words in said if words.strip()), "")]))
 
 
 def _language(sources: Sequence[SourceMessage], previous: str) -> str:
     """The language that the user writes in; of a stretch without the user's words, that of the
     summary before it."""
-    said = [source.text for source in sources if source.role in ("user", "summary")]
+    said = [
+        source.text if source.role == "summary" else _words(source)
+        for source in sources
+        if source.role in ("user", "summary")
+    ]
     return language_of(said or [previous])
 
 

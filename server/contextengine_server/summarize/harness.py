@@ -14,7 +14,7 @@ _TAGS = (
     "system-reminder",
     "local-command-caveat",
     "local-command-stdout",
-    # Codex (reference/codex-and-providers.md §2.4); INSTRUCTIONS holds the text of AGENTS.md.
+    # Codex 0.169; INSTRUCTIONS holds the text of AGENTS.md.
     "environment_context",
     "user_instructions",
     "INSTRUCTIONS",
@@ -29,7 +29,11 @@ _TAGS = (
     # Cline and Roo Code.
     "environment_details",
 )
-_OPEN = re.compile(rf"(?:# AGENTS\.md [^\n]{{0,400}}\s{{1,9}})?<({'|'.join(_TAGS)})>")
+_OPEN = re.compile(
+    rf"(?:(?<![^\n])|(?<=>))[ \t]{{0,9}}(?:# AGENTS\.md [^\n]{{0,400}}\s{{1,9}})?"
+    rf"<({'|'.join(_TAGS)})>"
+)
+"""At the beginning of a line, or behind another tag: within a line a user may speak of one."""
 
 
 def parted(text: str) -> tuple[str, str]:

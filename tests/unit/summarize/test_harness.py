@@ -19,7 +19,7 @@ WORDS = st.text("abc <>/.\n", max_size=30)
 def test_words_are_the_users_and_what_stands_between_tags_is_not(
     turns: list[tuple[str, str]], last: str
 ) -> None:
-    text = "".join(f"{said}{REMINDER.format(told)}" for said, told in turns) + last
+    text = "".join(f"{said}\n{REMINDER.format(told)}" for said, told in turns) + last
     said, told = parted(text)
     if not turns:
         assert (said, told) == (text, "")
@@ -35,6 +35,8 @@ def test_words_are_the_users_and_what_stands_between_tags_is_not(
         "Close it: </system-reminder>",
         "<div>So</div>",
         "<environment_context>a</system-reminder>",
+        "What does the <skill> tag do? And </skill>?",
+        "A line `<system-reminder>so</system-reminder>` of code.",
     ],
 )
 def test_what_is_no_block_is_the_users(text: str) -> None:
@@ -48,7 +50,7 @@ def test_the_head_of_a_file_of_rules_goes_with_it() -> None:
 
 def test_tags_that_nothing_closes_cost_no_more_than_words() -> None:
     began = time.process_time()
-    parted("<system-reminder>" * 60_000)
+    parted("<system-reminder>\n" * 60_000)
     assert time.process_time() - began < 2
 
 

@@ -136,7 +136,7 @@ def layer_of(said: Said) -> Layer:
 
 def layer_of_text(said: Said) -> Layer:
     """The layer of a message that is known by its words alone."""
-    length = width(said.text)
+    length = width(words_of(said.role, said.text))
     if length > LAID_DOWN or (length > LONG and said.role != "user"):
         return Layer.IMPORTANT
     return _layer_of_sentences(said)
@@ -150,12 +150,14 @@ def _digest(said: Said) -> bytes:
 
 @cached(LRUCache[bytes, Layer](_REMEMBERED), key=_digest, lock=Lock())
 def _layer_of_sentences(said: Said) -> Layer:
-    found = sentences(said)
-    if not found and not said.other and not _SAYS.search(said.text):
+    found, words = sentences(said), words_of(said.role, said.text)
+    # What a harness says beside a user is told like the output of a tool.
+    other = said.other or words != said.text
+    if not found and not other and not _SAYS.search(said.text):
         return Layer.TRANSIENT  # a smiley, dots
     if said.role == "user" and any(one.instructs for one in found):
         return Layer.CRITICAL
-    if width(said.text) > LONG or said.other or not found:
+    if width(words) > LONG or other or not found:
         return Layer.IMPORTANT
     rest = [one for one in found if not one.fills]
     if not rest:

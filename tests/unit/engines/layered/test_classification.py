@@ -41,8 +41,10 @@ def test_labelled_messages(role: str, text: str, layer: str) -> None:
 def test_what_a_harness_lays_down_beside_a_user_is_not_laid_down_by_the_user() -> None:
     rule = "Never commit to main. Always run the tests first."
     assert layer_of(said("user", rule)) is Layer.CRITICAL
-    beside = f"The tests pass now.\n<system-reminder>{rule}</system-reminder>"
-    assert layer_of(said("user", beside)) is layer_of(said("user", "The tests pass now."))
+    beside = f"\n<system-reminder>{rule}</system-reminder>"
+    for words in ("The tests pass now.", "ok", "My sister lives in Oslo.", ""):
+        assert layer_of(said("user", words + beside)) is Layer.IMPORTANT
+    assert layer_of(said("user", rule + beside * 100)) is Layer.CRITICAL
 
 
 @pytest.mark.parametrize("labelled", [ENGLISH, CHINESE], ids=["English", "Chinese"])
