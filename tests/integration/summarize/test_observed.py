@@ -274,6 +274,5 @@ async def test_the_language_is_that_of_the_user_whatever_a_harness_says(on: Serv
     words = "ビルドが失敗しました。設定を直してください。"
     session = await talk(on.at, text=f"{words}\n<system-reminder>\n{notice}\n</system-reminder>")
     await on.compacted(session)
-    asked = on.services["first"].requests
-    assert asked
-    assert all("the language with the tag ja" in one.system for one in asked)
+    (asked, *_) = on.services["first"].requests
+    assert "the language with the tag ja" in asked.system
