@@ -221,3 +221,21 @@ async def test_two_compactions_without_effect_block_the_next_for_a_while(on: Ser
     await on.at.client.report_usage(session, usage=t.Usage(input_tokens=100))
     await more(on, session, 120)
     assert await verdict(on, session) == (True, "over threshold")
+
+
+async def test_the_task_is_what_the_user_asked_for_and_not_what_a_harness_says_behind_it(
+    on: Served,
+) -> None:
+    notice = "<environment_context>\nThe folder is /work.\n</environment_context>"
+    said: list[t.Message] = []
+    for n in range(40):
+        said += [user(f"Question {n}.\n{notice}", id=f"u{n}"), user(notice, id=f"n{n}")]
+        said.append(assistant(f"Answer {n}. " + "It went on. " * 25, id=f"a{n}"))
+    session = ref(f"beside {on.clock.ms}")
+    await on.at.client.ingest_batch(session=session, messages=said)
+    await quiet(on.at, session)
+    await compact(on, session)
+    text = (await on.at.export(session)).summaries[-1].text
+    task = text.partition(f"## {TASK}\n")[2].partition("\n\n")[0]
+    assert task.startswith("Question ")
+    assert "folder" not in task
