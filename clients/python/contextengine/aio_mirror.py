@@ -56,12 +56,12 @@ class AsyncMirror:
             held = None
             if self.by_ids:
                 held = await self._feed.held(ids, timeout=attempts.timeout())
-            new = messages[held or 0 :]
-            stored: dict[str, Any] = {"ingest": timed(new, held or 0)}
+            new = [*batches(timed(messages[held or 0 :], held or 0))]
+            stored: dict[str, Any] = {"ingest": new[0] if new else ()}
             if held is None:
                 live = [_anonymous(one) for one in messages]
                 stored = {"live": t.LiveList(messages=live, store_new=True, takes_back=True)}
-            elif len([*batches(new)]) > 1:
+            elif len(new) > 1:
                 await self._feed.bring(messages, timeout=attempts.timeout())
                 stored = {}
             assembly = await self.session.assemble(

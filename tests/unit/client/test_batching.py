@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine import Message, batches, user
-from contextengine.batching import MOST, MOST_BYTES
+from contextengine.batching import LARGEST, MOST, MOST_BYTES
+from contextengine.types import Native
 
 
 @given(st.lists(st.sampled_from([1, 1_000, MOST_BYTES // 3, MOST_BYTES - 100, MOST_BYTES + 1])))
@@ -25,6 +26,16 @@ def test_every_message_is_in_one_batch_in_order_and_no_batch_is_large(sizes: lis
 def test_a_batch_has_a_hundred_messages() -> None:
     sizes = [len(batch) for batch in batches([user("x")] * (2 * MOST + 1))]
     assert sizes == [MOST, MOST, 1]
+
+
+def test_a_message_that_is_too_large_with_its_original_goes_without() -> None:
+    large, larger = user("x" * (LARGEST // 3), id="1"), user("x" * (LARGEST // 2), id="2")
+    behind_it = user("y", id="3")
+    for one in (large, larger):
+        one.native.CopyFrom(Native(format="of the host", json=b'"' + b"x" * (LARGEST // 2) + b'"'))
+    kept, left, behind = (one for batch in batches([large, larger, behind_it]) for one in batch)
+    assert (kept, left, behind) == (large, user("x" * (LARGEST // 2), id="2"), behind_it)
+    assert larger.HasField("native")
 
 
 def _size(batch: list[Message]) -> int:
