@@ -39,7 +39,7 @@ def from_anthropic(messages: Iterable[Source], system: object = None) -> list[Me
     `with_ids`. Raises FormatError.
     """
     head = [] if system is None else [_system(system)]
-    return head + [_message(*load(source)) for source in messages]
+    return head + [message_of(*load(source)) for source in messages]
 
 
 def _system(system: object) -> Message:
@@ -50,7 +50,8 @@ def _system(system: object) -> Message:
     )
 
 
-def _message(node: Node, native: bytes) -> Message:
+def message_of(node: Node, native: bytes) -> Message:
+    """The message that `node` is; `native`: the text that it was read from."""
     role = node.required("role")
     if role not in ("user", "assistant", "system"):
         raise node.error("role", "user, assistant or system is needed")

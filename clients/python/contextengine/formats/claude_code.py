@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..types import ROLE_ASSISTANT, Message, Native, Part
-from .anthropic import FORMAT, from_anthropic
-from .node import Node, members
+from .anthropic import FORMAT, from_anthropic, message_of
+from .node import Node, member
 from .session_files import Entry, HostSummary, ModelUpdate, Transcript
 
 _SILENT = {
@@ -189,11 +189,11 @@ def _message(node: Node) -> Node:
 
 def _joined(entries: Sequence[Entry]) -> Message:
     """The message of its entries: the first names and dates it, the last says how it ended."""
-    natives = [dict(members(entry.raw.decode()))["message"].text for entry in entries]
+    natives = [member(entry.raw.decode(), "message").text for entry in entries]
     parts: list[Part] = []
     for entry, native in zip(entries, natives, strict=True):
         with entry.named():
-            (message,) = from_anthropic([native])
+            message = message_of(Node(_message(entry.node).value), native.encode())
         parts.extend(message.parts)
     if len(entries) > 1:
         del message.parts[:]

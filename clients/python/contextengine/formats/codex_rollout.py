@@ -15,7 +15,7 @@ from typing import Any
 from ..messages import text_of
 from ..types import ROLE_ASSISTANT, ROLE_USER, Message
 from .codex_history import Segment
-from .node import FormatError, Node, members, parse
+from .node import FormatError, Node, member, parse
 from .responses import from_responses
 from .session_files import Entry, HostSummary, ModelUpdate, Transcript
 
@@ -127,7 +127,7 @@ class _Rollout:
     def _flush(self) -> None:
         """The items that have come as messages, the items of a reply as one."""
         taken, self._items = self._items, []
-        texts = [dict(members(one.raw.decode()))["payload"].text for one in taken]
+        texts = [member(one.raw.decode(), "payload").text for one in taken]
         try:
             made = from_responses(texts)
         except FormatError:

@@ -17,7 +17,7 @@ from ..messages import compact_json
 Source = Mapping[str, Any] | str | bytes
 """A JSON object, or its text. Of text the very bytes are kept."""
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+_SPACE = re.compile(r"[ \t\n\r]+")
 _DECODER = json.JSONDecoder()
 
 
@@ -174,6 +174,12 @@ def members(text: str) -> Iterator[tuple[str, Span]]:
         position = _comma(text, position)
 
 
+def member(text: str, key: str) -> Span:
+    """The first member of this name in the JSON object `text`, which parses and has it. What stands
+    behind it is not looked at."""
+    return next(span for name, span in members(text) if name == key)
+
+
 def elements(text: str) -> Iterator[Span]:
     """The elements of the JSON array `text`, which parses."""
     position = _skip(text, 0) + 1
@@ -197,7 +203,7 @@ def storable(text: str) -> str:
 
 
 def _skip(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
+    match = _SPACE.match(text, position) if text[position] <= " " else None
     return position if match is None else match.end()
 
 

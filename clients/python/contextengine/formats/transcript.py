@@ -16,7 +16,7 @@ from .anthropic import from_anthropic
 from .claude_code import claude_code_session, is_claude_code
 from .codex_history import history
 from .codex_rollout import codex_session, is_rollout
-from .node import FormatError, Node, Span, elements, load, members, parse
+from .node import FormatError, Node, Span, elements, load, member, parse
 from .openai import from_openai
 from .pi_session import KINDS, pi_session
 from .session_files import Entry, Transcript
@@ -183,9 +183,7 @@ def _anthropic(path: Path) -> Transcript:
         if isinstance(value, list):
             return Transcript(path.stem, _each(Span(text, 0), text, _from_anthropic))
         node, _ = load(text)
-        system = (
-            dict(members(text))["system"].text.encode() if value.get("system") is not None else None
-        )
+        system = member(text, "system").text.encode() if value.get("system") is not None else None
         messages = from_anthropic([], system) + _messages(node, text, _from_anthropic)
         return Transcript(path.stem, messages, node.text("model"))
     except UnicodeDecodeError as error:
@@ -202,7 +200,7 @@ def _messages(node: Node, text: str, read: Callable[[str], Message]) -> list[Mes
     """The messages of the object `text`, which is `node`."""
     if not isinstance(node.value.get("messages"), list):
         raise node.error("messages", "a list is needed")
-    return _each(dict(members(text))["messages"], text, read)
+    return _each(member(text, "messages"), text, read)
 
 
 def _each(array: Span, text: str, read: Callable[[str], Message]) -> list[Message]:
