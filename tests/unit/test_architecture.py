@@ -27,14 +27,15 @@ BELOW: dict[str, set[str]] = {
     "projection": {"context.message"},
     "errors": set(),
     "fairness": set(),
+    "notices": set(),
     "slices": {"context.work", "fairness"},
     "store": {"context.scope", "fairness"},
     # A store over another: sessions that nobody uses are in object storage.
     "archive": {"context.scope", "store", "errors"},
-    "memory": {"context", "store", "summarize", "telemetry", "errors", "recall"},
+    "memory": {"context", "store", "summarize", "telemetry", "errors", "recall", "notices"},
     "engines": {"context", "errors", "config.schema", "memory.extraction"},
-    "wire": {"context", "tokens", "errors", "store.rows", GENERATED},
-    "summarize": {"context", "tokens", "telemetry", "fairness"},
+    "wire": {"context", "tokens", "errors", "store.rows", "notices", GENERATED},
+    "summarize": {"context", "tokens", "telemetry", "fairness", "notices"},
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
     "session": {
         "memory", "config.policy", "config.schema", "context", "wire", "store", "tokens", "engines",
@@ -43,7 +44,7 @@ BELOW: dict[str, set[str]] = {
     "compaction": {
         "memory", "context", "wire", "store", "tokens", "engines", "summarize", "session",
         "telemetry",
-        "errors", "fairness", "slices", GENERATED,
+        "errors", "fairness", "slices", "notices", GENERATED,
     },
     "runtime": {"store", "summarize", "telemetry"},
     "commands": {

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.laws.progress import input_key
-from contextengine_server.context.message import Entry, Role
+from contextengine_server.context.message import Entry
 from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionStep
@@ -75,7 +75,7 @@ def prepare(view: View, step: CompactionStep) -> Pass:
 def asked_last(view: View) -> list[Entry]:
     """The newest messages of the user's in memory, oldest first."""
     entries = [entry for step in view.users[-ASKED:] for entry in view.atom(step).entries]
-    return [entry for entry in entries if entry.traits.role == Role.USER][-ASKED:]
+    return [entry for entry in entries if entry.traits.says][-ASKED:]
 
 
 def _covering(view: View, step: CompactionStep) -> Pass:

@@ -29,6 +29,7 @@ from contextengine_server.context.work import Work, batches
 from contextengine_server.engines.contract import CompactionStep, Engine, Said, event_name, unread
 from contextengine_server.engines.teller import teller_of
 from contextengine_server.memory.extraction.days import day_of_ms
+from contextengine_server.notices import parted
 from contextengine_server.session.selection import Selection
 from contextengine_server.slices import in_slices
 from contextengine_server.summarize import (
@@ -39,7 +40,6 @@ from contextengine_server.summarize import (
     SummaryResult,
 )
 from contextengine_server.summarize.extractive.tools import file_names
-from contextengine_server.summarize.harness import parted
 from contextengine_server.summarize.language import language_of, written_in
 from contextengine_server.summarize.request import (
     MAX_FOCUS,

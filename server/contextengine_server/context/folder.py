@@ -285,7 +285,7 @@ class Folder:
             self.join(atom, entry, None if not hidden else shown)
             for place in here:
                 atom.calls[place].answered = True
-            if traits.only_results and not hidden:
+            if traits.carries and not hidden:
                 self.observed += entry.tokens
                 self.out.observed += observed(atom, entry, here, self.shaper)
             if not traits.only_results:

@@ -206,6 +206,8 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     """The reasoning of a model's message; None: it has none."""
     made_by: MadeBy = ("", "", "")
     """Of a model's message."""
+    notices: bool = False
+    """Beside its results it holds what a harness tells the model, and not a word of a user's."""
     heartbeat: bool = False
     """A heartbeat's prompt, or what acknowledges one and does nothing else."""
 
@@ -215,10 +217,15 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
         return bool(self.results) and len(self.results) == self.part_count
 
     @property
+    def carries(self) -> bool:
+        """True where it is nobody's message, but the carrier of results (Anthropic's form), or of
+        results and a harness's notices (Claude Code's)."""
+        return self.only_results or self.notices
+
+    @property
     def says(self) -> bool:
-        """True where it is a message of a user, and not merely the carrier of results (Anthropic's
-        form)."""
-        return self.role == Role.USER and not self.only_results
+        """True where it is a message of a user, and not merely a carrier."""
+        return self.role == Role.USER and not self.carries
 
     @property
     def instructs(self) -> bool:

@@ -13,6 +13,7 @@ from sys import intern
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import HASH_BYTES, MadeBy, ReadKey, Traits
 from contextengine_server.errors import InvalidField
+from contextengine_server.notices import parted
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
 from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_bounded
@@ -178,6 +179,7 @@ def read_traits(message: pb.Message, parts: Parts = None, kinds: Kinds = None) -
         tools = tuple([intern(name) for name, _ in given])
         asked = tuple([call_key(name, arguments) for name, arguments in given])
         reads = tuple([read_key(name, arguments) for name, arguments in given])
+    notices = bool(results) and message.role == pb.ROLE_USER and _only_notices(parts, kinds)
     failed: list[int] = []
     pictured: list[int] = []
     silent: list[int] = []
@@ -214,9 +216,17 @@ def read_traits(message: pb.Message, parts: Parts = None, kinds: Kinds = None) -
         only_reasoning=len(reasoning) == len(parts),
         pinned=pinned,
         excluded=excluded,
+        notices=notices,
         thinking=thinking,
         made_by=by,
     )
+
+
+def _only_notices(parts: Sequence[pb.Part], kinds: Sequence[str | None]) -> bool:
+    """True where what stands beside results is a harness's text, and some does."""
+    beside = [part for part, kind in zip(parts, kinds, strict=True) if kind != "tool_result"]
+    texts = "text" in kinds and {"text", "tool_result"}.issuperset(kinds)
+    return texts and not any(parted(part.text.text)[0].strip() for part in beside)
 
 
 def is_heartbeat(message: pb.Message) -> bool:

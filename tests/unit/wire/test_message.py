@@ -18,7 +18,7 @@ from contextengine_server.testing.engine.random_sessions import (
     sessions,
     text,
 )
-from contextengine_server.testing.oracle.pairs import only_reasoning, outside, pinned, speaks
+from contextengine_server.testing.oracle.pairs import carries, only_reasoning, outside, pinned
 from contextengine_server.wire.message import content_hash, read, read_traits
 
 MESSAGE = pb.Message(
@@ -109,7 +109,7 @@ def test_traits_are_what_the_message_says(session: RandomSession) -> None:
             len(message.parts),
             pinned(message),
         )
-        assert traits.says == (message.role == pb.ROLE_USER and speaks(message))
+        assert traits.says == (message.role == pb.ROLE_USER and not carries(message))
         assert traits.instructs == (message.role in (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER))
         assert (traits.only_reasoning and traits.role == pb.ROLE_ASSISTANT) == only_reasoning(
             message

@@ -23,7 +23,7 @@ def long_results(view: View) -> dict[int, dict[int, Slot]]:
     found: dict[int, dict[int, Slot]] = {}
     for step in view.large:
         atom = view.atom(step)
-        carriers = {e.sequence for e in atom.entries if e.traits.only_results}
+        carriers = {e.sequence for e in atom.entries if e.traits.carries}
         for slot in atom.slots:
             if slot.tokens <= RESULT_TOKENS or slot.bounded is None:
                 continue

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
-from contextengine_server.summarize.harness import parted
+from contextengine_server.notices import parted
 
 from .decisions import decisions
 from .fact import FactKind, FoundFact

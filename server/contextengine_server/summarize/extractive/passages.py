@@ -15,8 +15,8 @@ from typing import Literal
 
 import msgspec
 
+from contextengine_server.notices import parted
 from contextengine_server.summarize.extractive.tools import Place, ToolUse, paths_changed, standing
-from contextengine_server.summarize.harness import parted
 from contextengine_server.summarize.request import SourceMessage
 
 MAX_CHARS = 64 * 1024

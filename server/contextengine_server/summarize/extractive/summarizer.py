@@ -16,6 +16,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from contextengine_server.notices import parted
 from contextengine_server.summarize.extractive.choice import UnitChoice
 from contextengine_server.summarize.extractive.ledger import chosen, ledger_of
 from contextengine_server.summarize.extractive.page import SummaryPage
@@ -30,7 +31,6 @@ from contextengine_server.summarize.extractive.tools import (
 )
 from contextengine_server.summarize.extractive.units import PIECE_CHARS, Unit, units_of
 from contextengine_server.summarize.extractive.users import UserWords, user_words
-from contextengine_server.summarize.harness import parted
 from contextengine_server.summarize.redaction import redact
 from contextengine_server.summarize.request import (
     SourceMessage,

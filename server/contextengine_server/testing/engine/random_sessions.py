@@ -22,7 +22,8 @@ IDS = ("call_a", "call_b", "call_c")
 KINDS = (
     "user", "user", "assistant", "calls", "calls", "calls", "result", "result", "result", "result",
     "results", "results",
-    "carrier", "talking carrier", "reasoning", "reasoning", "reasoned calls", "instructions",
+    "carrier", "talking carrier", "noticing carrier",
+    "reasoning", "reasoning", "reasoned calls", "instructions",
     "empty", "custom", "media",
     "unknown part", "unknown role", "heartbeat", "provider tool", "calls and results",
     "results and calls", "user calls",
@@ -123,7 +124,7 @@ def _message(event: RandomEvent, sequence: int, waiting: list[str]) -> pb.Messag
 def _role(event: RandomEvent) -> pb.Role:
     fixed = {
         "user": pb.ROLE_USER, "heartbeat": pb.ROLE_USER, "carrier": pb.ROLE_USER,
-        "talking carrier": pb.ROLE_USER,
+        "talking carrier": pb.ROLE_USER, "noticing carrier": pb.ROLE_USER,
         "user calls": pb.ROLE_USER, "media": pb.ROLE_USER, "result": pb.ROLE_TOOL,
         "results": pb.ROLE_TOOL,
         "custom": pb.ROLE_CUSTOM,
@@ -193,6 +194,11 @@ def _parts(event: RandomEvent, sequence: int, waiting: list[str]) -> list[pb.Par
             ids = waiting[-(choice % 3) - 1 :] or [IDS[choice % 3]]
             carried = [result(call_id, 5, f"{label}.{at}") for at, call_id in enumerate(ids)]
             return [words, *carried] if choice % 2 else [*carried, words]
+        case "noticing carrier":
+            ids = waiting[-(choice % 3) - 1 :] or [IDS[choice % 3]]
+            carried = [result(id, tokens, f"{label}.{at}") for at, id in enumerate(ids)]
+            told = f"<system-reminder>[5] {label}</system-reminder>"
+            return [*carried, pb.Part(text=pb.TextPart(text=told))]
         case "empty":
             return []
         case "media":

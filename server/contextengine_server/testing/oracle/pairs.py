@@ -16,6 +16,7 @@ The rules, over the list as a whole:
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -106,11 +107,26 @@ class WholeList:
     """(group, sequence) of the newest message in which a user speaks."""
 
 
+_TOLD = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+
 def speaks(message: pb.Message) -> bool:
     """True unless it holds results and nothing else."""
     return not message.parts or any(
         part.WhichOneof("kind") != "tool_result" for part in message.parts
     )
+
+
+def carries(message: pb.Message) -> bool:
+    """True for results and nothing else, or nothing else but texts that a harness put between its
+    tags, in a message of the user's."""
+    if not speaks(message):
+        return True
+    kinds = {part.WhichOneof("kind") for part in message.parts}
+    if message.role != pb.ROLE_USER or kinds != {"text", "tool_result"}:
+        return False
+    texts = [part.text.text for part in message.parts if part.HasField("text")]
+    return not any(_TOLD.sub("", t).strip() for t in texts)
 
 
 def only_reasoning(message: pb.Message) -> bool:
@@ -206,7 +222,7 @@ class _Reader:
                 self._show_late(at, late, stands)
             if not stands and not late:
                 self._drop(row.sequence)
-            if stands and row.message.role == pb.ROLE_USER and speaks(row.message):
+            if stands and row.message.role == pb.ROLE_USER and not carries(row.message):
                 newest_user = self.groups.index(self.home[at]), row.sequence
         self._mark_leading()
         if self.groups:
@@ -240,7 +256,7 @@ class _Reader:
         self.home[at] = group
         group.members.append(row.sequence)
         group.pinned = group.pinned or pinned(row.message)
-        group.user = group.user or (row.message.role == pb.ROLE_USER and speaks(row.message))
+        group.user = group.user or (row.message.role == pb.ROLE_USER and not carries(row.message))
 
     def _give_up(self, group: ListedGroup, at: int) -> None:
         """Row `at` speaks: the calls before it that stand open get a result that says that there

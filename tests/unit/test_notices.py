@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.summarize.harness import parted
+from contextengine_server.notices import parted
 from tests.unit.summarize.sources import Work
 
 REMINDER = "<system-reminder>\n{}\n</system-reminder>"

@@ -1,0 +1,129 @@
+"""Results that come with a harness's notice in a message of the user's, as Claude Code sends them,
+are results (docs/semantics.md#notices-of-harnesses)."""
+
+from __future__ import annotations
+
+import pytest
+
+from contextengine import types as t
+from tests.integration.harness import House, budget
+
+from .asking import ask, assign, calls, ids_of, judged, quiet, reply_with, result, say, store, talk
+from .judging import FITS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ENGINES = ("dag", "pipeline", "compressor", "layered", "legacy")
+NOTICE = "<system-reminder>\nThe todo list is empty.\n</system-reminder>"
+
+
+def carrier(name: str, *results: t.Message, told: str = NOTICE) -> t.Message:
+    """Results and what is told beside them."""
+    message = t.Message(id=name, role=t.ROLE_USER)
+    message.parts.extend(part for one in results for part in one.parts)
+    message.parts.add(text=t.TextPart(text=told))
+    return message
+
+
+def work(steps: int, words: int = 100, told: str = NOTICE) -> list[t.Message]:
+    """So many steps, each with a notice behind what its tool answered."""
+    return [
+        message
+        for at in range(steps)
+        for message in (
+            calls(f"a{at}", f"c{at}"),
+            carrier(f"r{at}", result("", f"c{at}", words), told=told),
+        )
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_the_request_stays_whole_while_notices_come(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
+    """It is the newest user message, however many steps have told the model something since."""
+    await assign(shared, session, engine)
+    steps = work(24)
+    await store(shared, session, [*talk(10), say("ask", 80)])
+    for begin in range(0, len(steps), 8):
+        await store(shared, session, steps[begin : begin + 8])
+        await shared.client.compact(session, budget=budget(1_600), force=True)
+        await quiet(shared, session)
+        reply = await ask(shared, session, budget=budget(1_600))
+        assert reply.outcome == FITS
+        assert "ask" in ids_of(reply.items)
+        if engine != "pipeline":  # which adds a message of its own
+            assert await judged(shared, reply, session) == []
+
+
+async def test_what_a_user_says_beside_results_is_a_request(
+    shared: House, session: t.SessionRef
+) -> None:
+    await store(shared, session, [*talk(10), say("ask", 80), *work(12)])
+    await store(shared, session, [calls("b", "d")])
+    said = "Stop that.\n" + NOTICE
+    await store(shared, session, [carrier("stop", result("", "d", 50), told=said), *work(24)])
+    await shared.client.compact(session, budget=budget(1_600), force=True)
+    reply = await ask(shared, session, budget=budget(1_600))
+    assert "stop" in ids_of(reply.items)
+    assert "ask" not in ids_of(reply.items)
+    assert await judged(shared, reply, session) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_long_results_beside_a_notice_are_bounded_as_others_are(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
+    """They are no prompt, which would be shown with a degradation."""
+    await assign(shared, session, engine)
+    step = [result("", f"c{at}", 3_000) for at in range(4)]
+    await store(
+        shared,
+        session,
+        [*talk(4), say("ask"), calls("a", *(f"c{at}" for at in range(4))), carrier("r", *step)],
+    )
+    if engine == "legacy":  # which leaves nothing out
+        await shared.client.compact(session, budget=budget(2_000), force=True)
+    reply = await ask(shared, session, budget=budget(2_000))
+    assert reply.outcome == FITS
+    assert ids_of(reply.items)[-3:] == ["ask", "a", "r"]
+    assert [t.Form.Name(item.form) for item in reply.items if item.form] == ["FORM_HEAD_TAIL"]
+    assert await judged(shared, reply, session) == []
+
+
+async def test_a_read_beside_a_notice_makes_an_earlier_one_stale(
+    shared: House, session: t.SessionRef
+) -> None:
+    """It is masked with the next compaction, and its notice stays."""
+    await assign(shared, session, "dag", freshTailTurns=2)
+    reads = work(8, 400)
+    for at, path in enumerate(("a.py", "b.py", "a.py", "c.py", "d.py", "e.py", "f.py", "g.py")):
+        [called] = reads[2 * at].parts
+        called.tool_call.name, called.tool_call.arguments_json = (
+            "read",
+            b'{"path": "%s"}' % path.encode(),
+        )
+    await store(shared, session, [*(say(f"u{n}", 300) for n in range(6)), *reads])
+    await quiet(shared, session)
+    compacted = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=1, last_sequence=5, summary="talk"
+    )
+    await shared.client.record_host_change(session, change_id="1-5", compacted=compacted)
+    reply = await ask(shared, session, budget=budget(20_000))
+    [masked] = [item.message for item in reply.items if item.form]
+    assert masked.id == "r0"
+    assert masked.parts[0].tool_result.parts[0].text.text.startswith("[superseded: ")
+    assert masked.parts[1].text.text == NOTICE
+    assert await judged(shared, reply, session, 2) == []
+
+
+async def test_layered_cuts_a_long_result_beside_a_notice(
+    shared: House, session: t.SessionRef
+) -> None:
+    await assign(shared, session, "layered")
+    await store(shared, session, [say("ask"), *work(1, 12_000), reply_with("so")])
+    reply = await ask(shared, session, budget=budget(30_000))
+    assert {item.message.id: item.form for item in reply.items if item.form} == {
+        "r0": t.FORM_HEAD_TAIL
+    }
+    assert await judged(shared, reply, session) == []
