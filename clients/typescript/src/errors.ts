@@ -165,7 +165,7 @@ export function isBorne(error: unknown): error is ContextEngineError {
 
 /** The typed error for what gRPC raised; other errors as they are. */
 export function typed(error: unknown): unknown {
-  if (!(error instanceof Error) || !("code" in error) || !("metadata" in error)) return error;
+  if (!(error instanceof Error) || error instanceof ContextEngineError || !("code" in error) || !("metadata" in error)) return error;
   const raised = error as ServiceError;
   const failure: Failure = { code: raised.code, violations: [] };
   const [encoded] = raised.metadata.get("grpc-status-details-bin");

@@ -159,12 +159,13 @@ export class Transport {
     }
   }
 
-  private once<I extends DescMessage, O extends DescMessage>(
+  private async once<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageShape<I>,
     deadline: number,
     signal: AbortSignal | undefined,
   ): Promise<MessageShape<O>> {
+    wanted(signal);
     return new Promise((resolve, reject) => {
       const call = this.channel.makeUnaryRequest(
         ...this.wire(method),
@@ -179,7 +180,6 @@ export class Transport {
       );
       const cancel = () => call.cancel();
       signal?.addEventListener("abort", cancel);
-      if (signal?.aborted) cancel();
     });
   }
 
@@ -201,6 +201,7 @@ export class Transport {
     requests: Requests<I> | undefined,
     options?: CallOptions,
   ): AsyncGenerator<MessageShape<O>, void> {
+    wanted(options?.signal);
     const wired = this.wire<I, O>(method);
     const end = grpcOptions(this.deadline(method, options));
     const both = given ? undefined : this.channel.makeBidiStreamRequest(...wired, this.metadata(), end);
@@ -238,16 +239,21 @@ export class Transport {
     // Read before anything is sent: what fails in the caller's list sends nothing.
     const all: MessageShape<I>[] = [];
     for await (const request of requests) all.push(checked(create(method.input, request)));
+    const signal = options?.signal;
+    wanted(signal);
     return new Promise((resolve, reject) => {
       const call = this.channel.makeClientStreamRequest(
         ...this.wire<I, O>(method),
         this.metadata(all[0] && sessionOf(all[0])),
         grpcOptions(this.deadline(method, options)),
         (error: ServiceError | null, reply?: MessageShape<O>) => {
+          signal?.removeEventListener("abort", cancel);
           if (error) reject(typed(error));
           else resolve(reply as MessageShape<O>);
         },
       );
+      const cancel = () => call.cancel();
+      signal?.addEventListener("abort", cancel);
       for (const request of all) call.write(request);
       call.end();
     });
@@ -284,6 +290,14 @@ export class Transport {
 
 function grpcOptions(deadline: number): GrpcOptions {
   return Number.isFinite(deadline) ? { deadline } : {};
+}
+
+/**
+ * Throws where the call was cancelled before anything of it was sent. gRPC would send it all the same, and tell the server afterwards: it
+ * might be done behind the caller's next one.
+ */
+function wanted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new ContextEngineError("cancelled before it was sent", { code: status.CANCELLED, violations: [] });
 }
 
 /** The request, whose texts are all Unicode. Raises InvalidField. */

@@ -65,6 +65,8 @@ class Talk {
   last: Fitting | undefined;
   /** What the next context is to fit, since one was refused. */
   less: Budget | undefined;
+  /** A reply that is being stored. A call that was given up may still be at it when the host makes the next one. */
+  storing: Promise<void> = Promise.resolve();
   private readonly seen = new Sightings();
 
   constructor(readonly session: Session) {}
@@ -140,7 +142,8 @@ export class Keeper {
           },
           flush: async () => {
             const { reply } = listener;
-            if (reply) await this.replied(call.talk, call.fitting, reply);
+            // What was given up is in no list of the host's; a provider may go on with it all the same.
+            if (reply && !params.abortSignal?.aborted) await this.replied(call.talk, call.fitting, reply);
           },
         });
         return { stream: stream.pipeThrough(listening), ...more };
@@ -178,7 +181,7 @@ export class Keeper {
   async ended(sessionId: string, messages: readonly ModelMessage[]): Promise<void> {
     const talk = this.talk(sessionId);
     const { session } = talk;
-    await this.trying("what was said is stored with the next call", async () => {
+    await this.trying("what was said is stored with the next call", undefined, async () => {
       const { live } = talk.read(messages);
       await session.assemble({ live }, { ...this.patience, fallback: false });
       await session.afterTurn({}, { ...this.patience, fallback: false });
@@ -251,7 +254,7 @@ export class Keeper {
     const until = Date.now() + COMPACTION_MS;
     const options = () => ({ timeoutMs: Math.max(1, until - Date.now()), signal });
     let done = false;
-    await this.trying("the call is not made again", async () => {
+    await this.trying("the call is not made again", signal, async () => {
       const { assemblyId } = response;
       await session.reportUsage({ assemblyId, overflow: { text: said(error) } }, { ...options(), fallback: false });
       try {
@@ -298,9 +301,11 @@ export class Keeper {
     let found: Fitting | undefined;
     const budget = talk.less ?? budgetOf(this.options.window, outside);
     talk.less = undefined;
-    await this.trying("the model gets the list as it is", async () => {
+    await talk.storing;
+    const { signal } = outside;
+    await this.trying("the model gets the list as it is", signal, async () => {
       const { live, keys } = talk.read(list);
-      const options = { ...this.patience, signal: outside.signal, fallback: true };
+      const options = { ...this.patience, signal, fallback: true };
       const { items, response, degraded } = await talk.session.assemble({ live, budget, model: outside.model }, options);
       if (degraded) this.warn("the model gets the list as far as it fits", degraded.error);
       found = { messages: shown(items, list, keys), addition: response.systemPromptAddition, response, budget };
@@ -310,13 +315,14 @@ export class Keeper {
   }
 
   /** Stores a reply. What it fails with is no failure of the call: the host's list has the reply, and comes again. */
-  private async replied({ session }: Talk, fitting: Fitting | undefined, { message, goesOn, usage }: Reply): Promise<void> {
+  private async replied(talk: Talk, fitting: Fitting | undefined, { message, goesOn, usage }: Reply): Promise<void> {
     if (!fitting) return;
+    const { session } = talk;
     if (message) message.timestamp = timestampNow();
     const { budget } = fitting;
     const { assemblyId } = fitting.response;
     const options = { ...this.patience, fallback: false };
-    await this.trying("the reply is stored with the next call", async () => {
+    talk.storing = this.trying("the reply is stored with the next call", undefined, async () => {
       const messages = message ? [message] : [];
       if (!goesOn) {
         await session.afterTurn({ messages, budget, assemblyId, ...(usage ? { usage } : {}) }, options);
@@ -325,15 +331,16 @@ export class Keeper {
       if (message) await session.ingest({ message }, options);
       if (usage) await session.reportUsage({ assemblyId, usage }, options);
     });
+    await talk.storing;
   }
 
-  /** What no call of the model may fail for. */
-  private async trying(otherwise: string, call: () => Promise<void>): Promise<void> {
+  /** What no call of the model may fail for. One that its host has given up is no failure to be told of. */
+  private async trying(otherwise: string, signal: AbortSignal | undefined, call: () => Promise<void>): Promise<void> {
     try {
       await call();
     } catch (error) {
       if (!(error instanceof ContextEngineError) && !(error instanceof FormatError)) throw error;
-      this.warn(otherwise, error);
+      if (!signal?.aborted) this.warn(otherwise, error);
     }
   }
 

@@ -80,20 +80,24 @@ function usageOf(usage: Generated["usage"] | undefined): Reply["usage"] {
 
 /** Listens to a stream; what it was at its end, or undefined where it broke off. */
 export class Listener {
-  private readonly parts = new Map<string, { type: string; text?: string; providerMetadata?: unknown }>();
+  private readonly parts: { type: string; text?: string; providerMetadata?: unknown }[] = [];
+  /** The newest part of each id: providers give an id again once what had it is over. */
+  private readonly byId = new Map<string, { type: string; text?: string; providerMetadata?: unknown }>();
   private usage: Generated["usage"] | undefined;
-  private whole = 0;
 
   hear(part: StreamPart): void {
     switch (part.type) {
       case "text-start":
-      case "reasoning-start":
-        this.parts.set(part.id, { type: part.type.slice(0, -"-start".length), text: "" });
+      case "reasoning-start": {
+        const begun = { type: part.type.slice(0, -"-start".length), text: "" };
+        this.parts.push(begun);
+        this.byId.set(part.id, begun);
         this.note(part.id, part.providerMetadata);
         break;
+      }
       case "text-delta":
       case "reasoning-delta": {
-        const said = this.parts.get(part.id);
+        const said = this.byId.get(part.id);
         if (said) said.text = `${said.text}${part.delta}`;
         this.note(part.id, part.providerMetadata);
         break;
@@ -105,7 +109,7 @@ export class Listener {
       case "tool-call":
       case "tool-result":
       case "file":
-        this.parts.set(`whole ${this.whole++}`, part);
+        this.parts.push(part);
         break;
       case "finish":
         this.usage = part.usage;
@@ -114,12 +118,12 @@ export class Listener {
 
   get reply(): Reply | undefined {
     if (!this.usage) return undefined;
-    return replyOf({ content: [...this.parts.values()] as unknown as Generated["content"], usage: this.usage });
+    return replyOf({ content: this.parts as unknown as Generated["content"], usage: this.usage });
   }
 
   /** The newest that the provider says of a part holds. */
   private note(id: string, providerMetadata: unknown): void {
-    const said = this.parts.get(id);
+    const said = this.byId.get(id);
     if (said && providerMetadata !== undefined) said.providerMetadata = providerMetadata;
   }
 }
