@@ -1,5 +1,5 @@
-"""A call that was cancelled before it was sent is not sent, by the client for TypeScript: gRPC for Node
-would send it, and it might be done behind the caller's next one."""
+"""A call that was cancelled before it was sent is not sent, by the client for TypeScript: gRPC for
+Node would send it, and it might be done behind the caller's next one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ for (let at = 0; at < 20; at++) {
   const asked = { live: { messages: [user("said")], storeNew: true } };
   const streamed = async () => { for await (const _ of session.export({}, { signal })); };
   const calls = [
-    session.assemble(asked, { signal }), session.ingest({ message: user("said") }, { signal }), streamed(),
+    session.assemble(asked, { signal }), session.ingest({ message: user("said") }, { signal }),
+    streamed(),
     client.sessions.import([{ kind: { case: "header", value: {} } }], { signal }),
   ];
   for (const { reason } of await Promise.allSettled(calls)) codes.push(reason?.code ?? 0);

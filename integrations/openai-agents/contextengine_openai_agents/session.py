@@ -85,7 +85,7 @@ class ContextengineSession:
             _log.warning("contextengine: the history is not at hand: %s", reply.degraded.error)
         items = shown(reply.items)
         most = resolve_session_limit(limit, self.session_settings)
-        return items if most is None else items[len(items) - most :] if most > 0 else []
+        return items if most is None else items[max(len(items) - most, 0) :]
 
     async def add_items(self, items: list[Any]) -> None:
         """Stores what a run added."""
