@@ -239,3 +239,25 @@ async def test_what_was_taken_back_leaves_the_view_and_a_fork_leaves_what_it_cam
             rows = [row.message.id for row in await host.stored(at)]
             assert rows in [[message.id for message in one.messages] for one in read.values()]
         assert KEY in {one.session_key for one in read.values()}
+
+
+async def test_a_conversation_that_begins_anew_is_shown_nothing_of_before(tmp_path: Path) -> None:
+    async with openclaw(tmp_path) as host:
+
+        async def shown(words: str) -> str:
+            await host.say(words)
+            return " ".join(words_of(row) for row in host.asked[-1])
+
+        await shown("ALPHA")
+        assert "ALPHA" in await shown("BRAVO TOOLS")
+        # `/new` and `/reset`: OpenClaw goes on under the same id.
+        for words in ("CHARLIE", "DELTA"):
+            await host.call("sessions.reset", key=KEY)
+            told = await shown(words)
+            assert [one for one in ("ALPHA", "BRAVO", "CHARLIE", "DELTA") if one in told] == [words]
+            await host.end()
+            await host.start()
+            assert words in await shown("and more")
+        assert [
+            [one for one in await host.said(at) if not one.startswith("Answer")] for at in range(3)
+        ] == [["ALPHA", "BRAVO TOOLS"], ["CHARLIE", "and more"], ["DELTA", "and more"]]

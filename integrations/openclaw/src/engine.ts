@@ -59,8 +59,11 @@ export class Engine {
   readonly info;
   /** The first budget of the turn and its model: later calls of a turn take less off, and would begin another epoch each. */
   private turn: { budget: number; model: string | undefined } | undefined;
-  /** Whether the transcript before this turn was brought. What the turn adds is committed at its end. */
-  private brought = false;
+  /**
+   * The transcript before this turn. What the turn adds is committed at its end, and OpenClaw hides it only from the first call
+   * of the turn: where the service was away then, the turn goes on without it.
+   */
+  private before: "unread" | "brought" | "away" = "unread";
 
   constructor(
     private readonly service: Service,
@@ -81,7 +84,7 @@ export class Engine {
 
   /** A run begins: what the transcript holds is stored. */
   async bootstrap(named: Named): Promise<{ bootstrapped: boolean; reason?: string }> {
-    this.brought = false;
+    this.before = "unread";
     const error = await this.trying(() => this.bring(this.service.talk(named)));
     return error ? { bootstrapped: false, reason: error.message } : { bootstrapped: true };
   }
@@ -99,20 +102,23 @@ export class Engine {
     const talk = this.service.talk(params);
     talk.budget = tokens ?? talk.budget;
     let result: AssembleResult | undefined;
-    await this.trying(async () => {
-      if (!this.brought) await this.bring(talk);
-      const budget = budgetOf(tokens, beside);
-      const more = { model: model ?? "", availableTools: [...availableTools], citationsMode: citationsMode ?? "" };
-      const reply = await talk.session.assemble({ ...(budget ? { budget } : {}), ...more }, this.patience);
-      result = resultOf(reply, messages, beside);
-    });
+    if (this.before !== "away") {
+      await this.trying(async () => {
+        if (this.before === "unread") await this.bring(talk);
+        const budget = budgetOf(tokens, beside);
+        const more = { model: model ?? "", availableTools: [...availableTools], citationsMode: citationsMode ?? "" };
+        const reply = await talk.transcript.session.assemble({ ...(budget ? { budget } : {}), ...more }, this.patience);
+        result = resultOf(reply, messages, beside);
+      });
+    }
+    if (this.before === "unread") this.before = "away";
     return result ?? alone(messages, tokens, beside);
   }
 
   /** Stores an accepted turn. Raises where that fails: OpenClaw keeps the turn then, and comes again. */
   async commitTurn(params: CommitParams): Promise<{ status: "committed" | "duplicate" }> {
     const status = await this.service.answered((signal) => this.committed(params, { timeoutMs: COMMIT_MS, signal }));
-    this.brought = false;
+    this.before = "unread";
     this.turn = undefined;
     return { status: status === Status.DUPLICATE ? "duplicate" : "committed" };
   }
@@ -127,7 +133,7 @@ export class Engine {
       // Amid a turn the transcript has the turn's own messages, which are OpenClaw's until it is accepted.
       if (manual) await this.bring(talk);
       const what = asked(params, talk);
-      reply = await this.service.answered((signal) => talk.session.compact(what, { signal }), params.abortSignal);
+      reply = await this.service.answered((signal) => talk.transcript.session.compact(what, { signal }), params.abortSignal);
     });
     if (params.abortSignal?.aborted) throw params.abortSignal.reason;
     if (!reply) return { ok: false, compacted: false, reason: `contextengine: ${error?.message}` };
@@ -150,7 +156,9 @@ export class Engine {
   async prepareSubagentSpawn(params: SpawnParams): Promise<{ rollback(): Promise<void> } | undefined> {
     const { parentSessionKey, childSessionKey, parentSessionId = "", childSessionId = "", ttlMs } = params;
     let token: string | undefined;
-    const parent = this.handle(parentSessionKey, parentSessionId);
+    const parent = parentSessionId
+      ? this.service.talk({ sessionId: parentSessionId, sessionKey: parentSessionKey }).transcript.session
+      : this.handle(parentSessionKey);
     await this.trying(async () => {
       const child = { agentId: agentOf(childSessionKey), sessionId: childSessionId, sessionKey: childSessionKey };
       const contextMode = params.contextMode === "fork" ? ContextMode.FORK : ContextMode.ISOLATED;
@@ -175,8 +183,8 @@ export class Engine {
     return { timeoutMs: this.service.settings.patienceMs };
   }
 
-  private handle(sessionKey: string, sessionId = "") {
-    return this.service.client.session({ agentId: agentOf(sessionKey), sessionId, sessionKey });
+  private handle(sessionKey: string) {
+    return this.service.client.session({ agentId: agentOf(sessionKey), sessionKey });
   }
 
   /** Tokens for messages: the turn's first budget, as long as it fits. */
@@ -188,22 +196,26 @@ export class Engine {
 
   private async committed(params: CommitParams, options: { timeoutMs: number; signal: AbortSignal }): Promise<Status> {
     const talk = this.service.talk(params);
-    const { advancementKey, admission, isHeartbeat = false } = params;
+    const { advancementKey, admission, terminal, isHeartbeat = false } = params;
+    await talk.transcript.bring({ ...options, turn: { from: admission.entryId, to: terminal.entryId, isHeartbeat } });
     await this.introduced(talk, options);
-    await talk.transcript.bring({ ...options, heartbeatFrom: isHeartbeat ? admission.entryId : undefined });
     const usage = usageOf(params.messages);
-    return (await talk.session.afterTurn({ advancementKey, isHeartbeat, ...(usage ? { usage } : {}) }, options)).status;
+    const { session } = talk.transcript;
+    return (await session.afterTurn({ advancementKey, isHeartbeat, ...(usage ? { usage } : {}) }, options)).status;
   }
 
   private async bring(talk: Talk): Promise<void> {
-    await this.introduced(talk, this.patience);
     await talk.transcript.bring(this.patience);
-    this.brought = true;
+    await this.introduced(talk, this.patience);
+    this.before = "brought";
   }
 
-  /** Says once who the host is, and hears which engine serves the session. */
+  /** Says of each session once who the host is, and hears which engine serves it. */
   private async introduced(talk: Talk, options: CallOptions): Promise<void> {
-    talk.engine ??= (await talk.session.bootstrap({ host: HOST }, options)).engine;
+    const { session } = talk.transcript;
+    if (talk.introduced === session) return;
+    talk.engine = (await session.bootstrap({ host: HOST }, options)).engine;
+    talk.introduced = session;
   }
 
   /** OpenClaw compacts by itself; what it did is told to the service. */
@@ -213,7 +225,7 @@ export class Engine {
     if (!done.compacted || !summary || !firstKeptEntryId) return done;
     await this.trying(async () => {
       const value = { summary, firstKeptMessageId: firstKeptEntryId };
-      await talk.session.recordHostChange({ change: { case: "compacted", value } }, this.patience);
+      await talk.transcript.session.recordHostChange({ change: { case: "compacted", value } }, this.patience);
     });
     return done;
   }

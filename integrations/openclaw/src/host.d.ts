@@ -15,7 +15,7 @@ declare module "openclaw/plugin-sdk/core" {
 
 declare module "openclaw/plugin-sdk/session-transcript-runtime" {
   /** A page of the messages of a session's active branch, behind a cursor. */
-  export function readSessionTranscriptVisibleMessageDelta(
-    params: import("./openclaw.js").TranscriptTarget & { cursor?: string; maxMessages?: number; maxBytes?: number },
-  ): Promise<import("./openclaw.js").TranscriptPage>;
+  export const readSessionTranscriptVisibleMessageDelta: import("./openclaw.js").Sdk["read"];
+  /** A page of all entries of a session, behind a cursor. */
+  export const readSessionTranscriptRawDelta: import("./openclaw.js").Sdk["events"];
 }

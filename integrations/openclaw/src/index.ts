@@ -1,6 +1,9 @@
 /** contextengine as the context engine of OpenClaw. */
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
-import { readSessionTranscriptVisibleMessageDelta } from "openclaw/plugin-sdk/session-transcript-runtime";
+import {
+  readSessionTranscriptRawDelta,
+  readSessionTranscriptVisibleMessageDelta,
+} from "openclaw/plugin-sdk/session-transcript-runtime";
 
 import { Engine, ENGINE } from "./engine.js";
 import type { Api, Sdk } from "./openclaw.js";
@@ -10,6 +13,7 @@ import { NAMES, toolsOf } from "./tools.js";
 
 const SDK: Sdk = {
   read: readSessionTranscriptVisibleMessageDelta,
+  events: readSessionTranscriptRawDelta,
   memory: buildMemorySystemPromptAddition,
   delegate: delegateCompactionToRuntime,
 };

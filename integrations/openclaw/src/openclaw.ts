@@ -31,6 +31,7 @@ export interface AssembleResult {
 export interface CommitParams extends Named {
   advancementKey: string;
   admission: { entryId: string };
+  terminal: { entryId: string };
   messages: AgentMessage[];
   isHeartbeat?: boolean;
 }
@@ -74,18 +75,37 @@ export interface TranscriptTarget {
 /** A message of the transcript. Its id stays, also in the transcript of a fork. */
 export interface Entry {
   entryId: string;
+  /** What of the active branch it stands right below, a message or not. */
+  parentId?: string | null;
   message: AgentMessage;
 }
 
-export type TranscriptPage =
-  | { kind: "page"; cursor: string; entries: Entry[]; hasMore: boolean; requiredBytes?: number }
+/** An entry of any type, of a branch that was left as well. */
+export interface Event {
+  type: string;
+  id?: string;
+  parentId?: string | null;
+  /** Of a reset: the first entry that is still shown. */
+  firstKeptEntryId?: string;
+}
+
+/** A page behind a cursor, or that it no longer fits. */
+export type TranscriptPage<T> =
+  | ({ kind: "page"; cursor: string; hasMore: boolean; requiredBytes?: number } & T)
   | { kind: "reset"; cursor: string; reason: string }
   | { kind: "missing" }
   | { kind: "unavailable"; reason: string };
 
+/** Where a page begins, and how much it may hold. */
+export interface Paging {
+  cursor?: string;
+  maxBytes?: number;
+}
+
 /** What of OpenClaw's SDK the engine calls. */
 export interface Sdk {
-  read(params: TranscriptTarget & { cursor?: string; maxMessages?: number; maxBytes?: number }): Promise<TranscriptPage>;
+  read(params: TranscriptTarget & Paging & { maxMessages?: number }): Promise<TranscriptPage<{ entries: Entry[] }>>;
+  events(params: TranscriptTarget & Paging & { maxEvents?: number }): Promise<TranscriptPage<{ events: { event: Event }[] }>>;
   memory(params: {
     availableTools: Set<string>;
     citationsMode?: string | undefined;

@@ -34,9 +34,9 @@ export function settingsOf(config: Record<string, unknown>, environment: NodeJS.
 
 /** A session of OpenClaw beside the one that keeps it. */
 export interface Talk {
-  readonly session: Session;
   readonly transcript: Transcript;
-  /** The engine that serves it, once it has said so. */
+  /** Its session as it was when the service last said which engine serves it. */
+  introduced: Session | undefined;
   engine: EngineInfo | undefined;
   /** Tokens for messages that OpenClaw gave last. */
   budget: number | undefined;
@@ -52,7 +52,7 @@ export class Service {
 
   constructor(
     readonly settings: Settings,
-    private readonly sdk: Pick<Sdk, "read">,
+    private readonly sdk: Pick<Sdk, "read" | "events">,
   ) {
     const { address, token, tls } = settings;
     this.client = new Client(address, { token, tls, retryForMs: 0, breaker: true, fallback: false });
@@ -97,9 +97,8 @@ export class Service {
   }
 
   private begun(ref: ReturnType<typeof refOf>): Talk {
-    const session = this.client.session(ref);
-    const transcript = new Transcript(this.client, session.ref, ref, this.sdk);
-    return { session, transcript, engine: undefined, budget: undefined };
+    const transcript = new Transcript(this.client, ref, this.sdk);
+    return { transcript, introduced: undefined, engine: undefined, budget: undefined };
   }
 }
 

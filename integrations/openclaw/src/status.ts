@@ -8,7 +8,9 @@ export async function statusOf(service: Service, place: Place): Promise<string> 
   const { sessionId = "", sessionKey = "" } = place;
   const { address, patienceMs } = service.settings;
   if (!sessionId && !sessionKey) return `contextengine at ${address}: there is no conversation here yet.`;
-  const session = service.client.session({ agentId: place.agentId ?? agentOf(sessionKey), sessionId, sessionKey });
+  // A key names the conversation as it goes on now, also where OpenClaw began it anew under the same id.
+  const named = sessionKey ? { sessionKey } : { sessionId };
+  const session = service.client.session({ agentId: place.agentId ?? agentOf(sessionKey), ...named });
   try {
     const found = await session.status({}, { timeoutMs: patienceMs });
     const lines = [

@@ -26,12 +26,12 @@ export function toolsOf(service: Service, place: Place): Tool[] | null {
   const agentId = place.agentId ?? agentOf(sessionKey);
   const named = sessionId ? service.talk({ sessionId, ...(sessionKey ? { sessionKey } : {}), sessionTarget: { agentId } }) : undefined;
   const offered = named?.engine?.tools ?? USUAL;
-  const session = named?.session ?? service.client.session({ agentId, sessionKey });
+  const session = () => named?.transcript.session ?? service.client.session({ agentId, sessionKey });
   const run = async (name: string, args: Json, signal?: AbortSignal): Promise<string> => {
     try {
       const argumentsJson = Buffer.from(JSON.stringify(args ?? {}));
       const what = { name, argumentsJson };
-      const reply = await service.answered((stop) => session.callTool(what, { timeoutMs: TOOL_MS, signal: stop }), signal);
+      const reply = await service.answered((stop) => session().callTool(what, { timeoutMs: TOOL_MS, signal: stop }), signal);
       return Buffer.from(reply.resultJson).toString();
     } catch (error) {
       if (!(error instanceof ContextEngineError)) throw error;

@@ -1,12 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { batches, type Client, Feed } from "@contextengine/client";
+import { batches, type Client, Feed, type Session, SessionNotFound } from "@contextengine/client";
 import { compact, FormatError, fromPi, PI } from "@contextengine/client/formats";
-import { type Message, MessageSchema, NativeSchema, Role, type SessionRef } from "@contextengine/client/types";
+import { type Message, MessageSchema, NativeSchema, Role } from "@contextengine/client/types";
 
 import type { Entry, Sdk, TranscriptTarget } from "./openclaw.js";
-
-/** Messages and bytes of a page of the transcript; OpenClaw's limit for one message is 64 MiB. */
-const PAGE = { maxMessages: 1_000, maxBytes: 8 * 1024 * 1024 };
+import { conversations, goesOn, type Place, type Read, readOn } from "./reading.js";
 
 /** Whatever the session holds, OpenClaw's transcript says what is true. */
 const ALL = { has: () => true };
@@ -17,30 +15,43 @@ export interface BringOptions {
   timeoutMs: number;
   /** Aborted where nobody waits for it any longer. */
   signal?: AbortSignal;
-  /** The entry from which on all that comes is a heartbeat's. */
-  heartbeatFrom?: string | undefined;
+  /** The turn to be brought, and nothing behind it: its first and last entry, and whether it is a heartbeat's. */
+  turn?: { from: string; to: string; isHeartbeat: boolean };
+}
+
+/** A conversation beside the session that keeps it. */
+interface Kept {
+  readonly reset: string;
+  readonly session: Session;
+  readonly feed: Feed;
+  /** The entries up to the place that was read. */
+  ids: readonly string[];
 }
 
 /**
- * OpenClaw's transcript of a session beside the session that keeps it. The entries' ids are the messages'. What is new is read
- * behind a cursor, which moves once it is stored: what could not be stored comes with the next turn. Where the transcript was
- * rewritten, or this process knows nothing of it yet, all of it is read, and what the session lacks is stored.
+ * OpenClaw's transcript of a session beside the sessions that keep it: one, and another for each time that OpenClaw began the
+ * conversation anew. The entries' ids are the messages'. What is new is read behind a place, which moves once it is stored:
+ * what could not be stored comes with the next turn. Where the transcript was rewritten, or this process knows nothing of it
+ * yet, all of it is read, and what the sessions lack is stored.
  */
 export class Transcript {
-  private readonly feed: Feed;
-  private cursor: string | undefined;
-  private ids: readonly string[] = [];
+  private kept: Kept;
+  private place: Place | undefined;
   private running: Promise<unknown> = Promise.resolve();
   /** Where the sessions of this transcript are stored, if OpenClaw said so. */
   storePath: string | undefined;
 
   constructor(
     private readonly client: Client,
-    private readonly ref: SessionRef,
-    private readonly target: TranscriptTarget,
-    private readonly sdk: Pick<Sdk, "read">,
+    private readonly ref: TranscriptTarget,
+    private readonly sdk: Pick<Sdk, "read" | "events">,
   ) {
-    this.feed = new Feed(client, ref);
+    this.kept = this.begun("");
+  }
+
+  /** The session that keeps the conversation which was brought last. */
+  get session(): Session {
+    return this.kept.session;
   }
 
   /** Stores what is new, one call after the other. Raises where the service is away or the transcript cannot be read. */
@@ -54,63 +65,94 @@ export class Transcript {
   }
 
   private async brought(options: BringOptions): Promise<void> {
-    if (this.cursor !== undefined) {
-      try {
-        if (await this.stored(this.cursor, this.ids, options)) return;
-      } catch (error) {
-        // A cursor that no longer fits (a fence stands before it, say) is no reason to give up.
-        if (!(error instanceof Error) || error.name !== "SessionTranscriptReadFenceError") throw error;
-      }
+    if (this.place?.messages !== undefined) {
+      const read = await this.read(this.place);
+      if (read && goesOn(read, this.kept.reset) && (await this.stored(read.entries, this.kept.ids, read.place, options))) return;
     }
-    if (!(await this.stored(undefined, [], options))) throw new Error("OpenClaw's transcript changes as it is read");
+    const read = await this.read();
+    if (!read) throw new Error("OpenClaw's transcript changes as it is read");
+    await this.broughtWhole(read, options);
   }
 
-  /** Reads what follows `before` and stores what of it the session lacks. False: all of it must be read. */
-  private async stored(from: string | undefined, before: readonly string[], options: BringOptions): Promise<boolean> {
-    const read = await this.read(from);
-    if (!read) return false;
-    const { entries, cursor } = read;
-    const ids = [...before, ...entries.map(({ entryId }) => entryId)];
-    const held = ids.length ? ((await this.feed.held(ids, { ...options, left: ALL })) ?? 0) : 0;
-    if (held < before.length) return false;
-    const messages = messagesOf(entries, options.heartbeatFrom).slice(held - before.length);
-    let stored = held;
-    for (const some of batches(messages)) {
-      await this.client.contextEngine.ingestBatch({ session: this.ref, messages: some }, options);
-      stored += some.length;
-      this.feed.wrote(ids.slice(0, stored));
+  /** Stores each conversation of the transcript in its session, the newest last, as far as they may be brought. */
+  private async broughtWhole(read: Read, options: BringOptions): Promise<void> {
+    this.place = undefined;
+    const found = conversations(read);
+    const { turn } = options;
+    const last = turn ? found.findIndex(({ entries }) => entries.some(({ entryId }) => entryId === turn.to)) : -1;
+    if (last >= 0) found.splice(last + 1);
+    // One is begun once all before it are stored.
+    let at = found.length - 1;
+    while (at > 0 && !(await this.isThere(found[at]!.reset, options))) at--;
+    for (; at < found.length; at++) {
+      const { reset, entries } = found[at]!;
+      if (this.kept.reset !== reset) this.kept = this.begun(reset);
+      const isNewest = at === found.length - 1 && (last < 0 || last === found.length - 1);
+      await this.stored(entries, [], isNewest ? read.place : undefined, options);
     }
-    this.ids = ids;
-    this.cursor = cursor;
+  }
+
+  private begun(reset: string): Kept {
+    const { agentId, sessionId, sessionKey } = this.ref;
+    const named = { agentId, sessionId: reset ? `${sessionId}:${reset}` : sessionId };
+    const session = this.client.session(sessionKey ? { ...named, sessionKey } : named);
+    return { reset, session, feed: new Feed(this.client, session.ref), ids: [] };
+  }
+
+  private async isThere(reset: string, { timeoutMs, signal }: BringOptions): Promise<boolean> {
+    try {
+      await this.begun(reset).session.status({}, { timeoutMs, signal });
+    } catch (error) {
+      if (error instanceof SessionNotFound) return false;
+      throw error;
+    }
     return true;
   }
 
-  /** All entries behind a cursor, and the next one. Undefined: the cursor no longer fits. */
-  private async read(from: string | undefined): Promise<{ entries: Entry[]; cursor: string | undefined } | undefined> {
-    const target = { ...this.target, ...(this.storePath ? { storePath: this.storePath } : {}) };
-    const entries: Entry[] = [];
-    let cursor = from;
-    let maxBytes = PAGE.maxBytes;
-    for (;;) {
-      const page = await this.sdk.read({ ...target, ...PAGE, maxBytes, ...(cursor === undefined ? {} : { cursor }) });
-      if (page.kind === "missing") return { entries: [], cursor: undefined };
-      if (page.kind === "unavailable") throw new Error(`OpenClaw's transcript cannot be read now: ${page.reason}`);
-      if (page.kind === "reset") return undefined;
-      entries.push(...page.entries);
-      cursor = page.cursor;
-      maxBytes = Math.max(PAGE.maxBytes, page.requiredBytes ?? 0);
-      if (!page.hasMore && page.requiredBytes === undefined) return { entries, cursor };
+  /**
+   * Stores what of a conversation its session lacks. `before`: what of it is known to be stored; `place`: how far it was read.
+   * False: the session no longer holds that.
+   */
+  private async stored(
+    entries: readonly Entry[],
+    before: readonly string[],
+    place: Place | undefined,
+    { turn, ...options }: BringOptions,
+  ): Promise<boolean> {
+    const { feed, session } = this.kept;
+    const ids = [...before, ...entries.map(({ entryId }) => entryId)];
+    const held = ids.length ? ((await feed.held(ids, { ...options, left: ALL })) ?? 0) : 0;
+    if (held < before.length) return false;
+    const end = turn && ids.includes(turn.to) ? ids.lastIndexOf(turn.to) + 1 : ids.length;
+    const first = turn?.isHeartbeat ? ids.indexOf(turn.from) : -1;
+    const messages = entries.map((entry, at) => {
+      const message = messageOf(entry);
+      return first >= 0 && before.length + at >= first ? { ...message, isHeartbeat: true } : message;
+    });
+    let stored = held;
+    for (const some of batches(messages.slice(held - before.length, end - before.length))) {
+      await this.client.contextEngine.ingestBatch({ session: session.ref, messages: some }, options);
+      stored += some.length;
+      feed.wrote(ids.slice(0, stored));
+    }
+    // What stands behind the turn is read again.
+    if (end < ids.length) return true;
+    this.kept.ids = ids;
+    this.place = place;
+    return true;
+  }
+
+  /** What follows a place. Undefined: all must be read. */
+  private async read(from?: Place): Promise<Read | undefined> {
+    const target = { ...this.ref, ...(this.storePath ? { storePath: this.storePath } : {}) };
+    try {
+      return await readOn(this.sdk, target, from);
+    } catch (error) {
+      // A place that no longer fits (a fence stands before it, say) is no reason to give up.
+      if (from && error instanceof Error && error.name === "SessionTranscriptReadFenceError") return undefined;
+      throw error;
     }
   }
-}
-
-/** Entries as the service keeps them, each in OpenClaw's own form besides. */
-function messagesOf(entries: readonly Entry[], heartbeatFrom: string | undefined): Message[] {
-  const begin = heartbeatFrom === undefined ? -1 : entries.findIndex(({ entryId }) => entryId === heartbeatFrom);
-  return entries.map((entry, at) => {
-    const message = messageOf(entry);
-    return begin >= 0 && at >= begin ? { ...message, isHeartbeat: true } : message;
-  });
 }
 
 /** One entry. What has no form here is kept as it is. */

@@ -1,31 +1,19 @@
 /** The engine against the service that CONTEXTENGINE_ADDRESS names. */
 import assert from "node:assert/strict";
-import { connect, createServer } from "node:net";
+import { createServer } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { toPi } from "@contextengine/client/formats";
-
-import { SmallHost } from "../examples/host.js";
-import type { AgentMessage, AssembleResult } from "../src/openclaw.js";
+import { assistant, SmallHost } from "../examples/host.js";
+import type { AssembleResult } from "../src/openclaw.js";
 import { statusOf } from "../src/status.js";
 import { toolsOf } from "../src/tools.js";
+import { holdsAll, relayed, WIDE } from "./around.js";
 
 const MUCH = "and what of this ".repeat(60);
-const WIDE = 100_000;
 
 function textsOf(result: AssembleResult | undefined): string[] {
   return (result?.messages ?? []).map((message) => JSON.stringify(message["content"]));
-}
-
-/** What the service holds, in order, in OpenClaw's form. */
-async function stored(host: SmallHost): Promise<AgentMessage[]> {
-  const { sessionId } = host;
-  const found: AgentMessage[] = [];
-  for await (const { kind } of host.service.client.session({ agentId: "main", sessionId }).export()) {
-    if (kind.case === "message" && !kind.value.retiredRevision && kind.value.message) found.push(...toPi([kind.value.message]));
-  }
-  return found;
 }
 
 /** Waits until the service owes the session nothing. */
@@ -34,11 +22,17 @@ async function rested({ service, sessionId }: SmallHost): Promise<void> {
   while ((await session.status({})).jobs.length) await sleep(10);
 }
 
-async function holdsAll(host: SmallHost): Promise<void> {
-  assert.deepEqual(
-    await stored(host),
-    host.entries.map(({ message }) => message),
-  );
+/** A host whose transcript has turns that the service never heard of. */
+function spoken(config: Record<string, unknown>, turns: number): SmallHost {
+  const host = new SmallHost(config);
+  for (let at = 0; at < turns; at++) said(host, `more ${at} ${MUCH}`);
+  return host;
+}
+
+/** Writes down a turn: its first and last entry. */
+function said(host: SmallHost, words: string) {
+  const { entryId: from } = host.append({ role: "user", content: words });
+  return { from, to: host.append(assistant([{ type: "text", text: "well" }])).entryId };
 }
 
 test("turns are stored as the transcript has them, and shown as they were said", async () => {
@@ -76,15 +70,18 @@ test("a service that is away loses no turn and shows OpenClaw's own list within 
   await new Promise<void>((resolve) => listening.listen(0, "127.0.0.1", resolve));
   const { port } = listening.address() as { port: number };
   await new Promise((resolve) => listening.close(resolve));
-  const away = new SmallHost({ address: `127.0.0.1:${port}` });
-  await away.turn(`one ${MUCH}`, "first", WIDE);
+  const config = { address: `127.0.0.1:${port}` };
+  const away = spoken(config, 22);
   const [wide] = await away.turn("two", "second", WIDE);
-  assert.deepEqual(wide?.messages, away.entries.slice(0, 2).map(({ message }) => message));
-  for (let at = 0; at < 20; at++) await away.turn(`more ${at} ${MUCH}`, "well", WIDE);
-  const [narrow] = await away.turn("last", "done", 2_000);
+  assert.deepEqual(wide?.messages, away.entries.slice(0, 44).map(({ message }) => message));
+  const other = spoken(config, 22);
+  const [narrow] = await other.turn("last", "done", 2_000);
   const texts = textsOf(narrow);
-  assert.ok(texts.length > 0 && texts.length < away.entries.length - 2, `${texts.length}`);
-  assert.equal(away.outbox.length, 23);
+  assert.ok(texts.length > 0 && texts.length < 44, `${texts.length}`);
+  other.service.client.close();
+  // OpenClaw runs what follows without the engine, until that is committed.
+  await away.turn("three", "third", WIDE);
+  assert.equal(away.outbox.length, 1);
   assert.ok(away.warnings.length > 0);
   away.service.client.close();
   // The same transcript and outbox once the service is there.
@@ -97,22 +94,43 @@ test("a service that is away loses no turn and shows OpenClaw's own list within 
   host.service.client.close();
 });
 
+test("a service that comes back amid a turn has the model see no message twice", async () => {
+  const relay = await relayed();
+  const host = new SmallHost({ address: relay.address });
+  await host.turn("one", "first", WIDE);
+  relay.turn("closed");
+  const turn = await host.begin("two");
+  const before = (await turn.ask(WIDE)).messages;
+  turn.work([{ id: "call", text: "found" }]);
+  relay.turn("open");
+  await sleep(1_500);
+  assert.deepEqual((await turn.ask(WIDE)).messages, before);
+  await turn.accept("second");
+  await host.drain(host.engine());
+  await holdsAll(host);
+  host.service.client.close();
+  relay.close();
+});
+
+test("what is committed late is that turn, and its heartbeat", async () => {
+  const host = new SmallHost({});
+  for (const isHeartbeat of [true, false]) host.outbox.push({ key: `${isHeartbeat}`, ...said(host, "words"), isHeartbeat });
+  said(host, "not accepted");
+  await host.drain(host.engine());
+  assert.equal(host.outbox.length, 0);
+  const session = host.service.client.session({ agentId: "main", sessionId: host.sessionId });
+  const beats: boolean[] = [];
+  for await (const { kind } of session.export()) if (kind.case === "message") beats.push(Boolean(kind.value.message?.isHeartbeat));
+  assert.deepEqual(beats, [true, true, false, false]);
+  host.service.client.close();
+});
+
 test("a service that falls silent is waited for as long as a turn waits, and one that works as long as it takes", async () => {
-  // What is sent arrives, and from then on nothing comes back.
-  let deaf = false;
-  const [host, port] = String(process.env["CONTEXTENGINE_ADDRESS"]).split(":");
-  const relay = createServer((socket) => {
-    const there = connect(Number(port), host);
-    socket.on("error", () => undefined).on("close", () => there.destroy());
-    there.on("error", () => undefined).on("close", () => socket.destroy());
-    socket.pipe(there);
-    there.on("data", (some) => void (deaf || socket.write(some)));
-  });
-  await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
-  const small = new SmallHost({ address: `127.0.0.1:${(relay.address() as { port: number }).port}` });
+  const relay = await relayed();
+  const small = new SmallHost({ address: relay.address });
   await small.turn("one", "first", WIDE);
   assert.equal(await small.service.answered(() => sleep(2_500, "late")), "late");
-  deaf = true;
+  relay.turn("deaf");
   let stopped = false;
   const never = (signal: AbortSignal) =>
     new Promise<never>((_, reject) => {
@@ -146,10 +164,38 @@ test("a branch takes the session back", async () => {
   host.service.client.close();
 });
 
+test("a conversation that begins anew is shown nothing of before, which stays stored", async () => {
+  const host = new SmallHost({});
+  await host.turn("one", "first", WIDE, ["found"]);
+  host.reset();
+  host.note();
+  assert.deepEqual((await host.turn("two", "second", WIDE))[0]?.messages, []);
+  assert.equal((await host.turn("three", "third", WIDE))[0]?.messages.length, 2);
+  assert.match(await statusOf(host.service, host.named), /Stored: 4 messages/);
+  host.reset(2);
+  host.restart();
+  assert.equal((await host.turn("four", "fourth", WIDE))[0]?.messages.length, 2);
+  await holdsAll(host);
+  // One that nothing was said in, and one of which the service hears late.
+  host.reset();
+  host.reset();
+  const late = new SmallHost({});
+  for (const words of ["one", "two"]) {
+    said(late, words);
+    late.reset();
+  }
+  for (const one of [host, late]) {
+    assert.deepEqual((await one.turn("the last", "well", WIDE))[0]?.messages, []);
+    await holdsAll(one);
+    assert.deepEqual(one.warnings, []);
+    one.service.client.close();
+  }
+});
+
 test("a turn that comes again is a duplicate", async () => {
   const host = new SmallHost({});
   await host.turn("one", "first", WIDE);
-  const again = { ...host.named, advancementKey: "the same", admission: { entryId: "" }, messages: [] };
+  const again = { ...host.named, advancementKey: "the same", admission: { entryId: "" }, terminal: { entryId: "" }, messages: [] };
   assert.deepEqual(await host.engine().commitTurn(again), { status: "committed" });
   assert.deepEqual(await host.engine().commitTurn(again), { status: "duplicate" });
   host.service.client.close();
