@@ -61,11 +61,16 @@ export class SmallHost {
     return { sessionId: this.sessionId, sessionKey: `agent:main:${this.sessionId}` };
   }
 
-  /** What OpenClaw would send of a conversation: of the newest, unless another is named. */
-  shown(at = -1): AgentMessage[] {
-    const { kept, begins } = this.conversations.at(at)!;
-    const ends = this.conversations.at(this.conversations.indexOf(this.conversations.at(at)!) + 1)?.begins;
-    return [...kept, ...this.entries.slice(begins, ends)].map(({ message }) => message);
+  /** What was said in a conversation. */
+  said(at: number): AgentMessage[] {
+    const { kept, begins } = this.conversations[at]!;
+    return [...kept, ...this.entries.slice(begins, this.conversations[at + 1]?.begins)].map(({ message }) => message);
+  }
+
+  /** What of the newest conversation OpenClaw would send. */
+  shown(): AgentMessage[] {
+    const said = this.said(this.conversations.length - 1);
+    return said.filter(({ excludeFromContext, provider }) => !excludeFromContext && provider !== "openclaw");
   }
 
   /** OpenClaw makes one for each turn. */
@@ -83,7 +88,9 @@ export class SmallHost {
   branch(count: number): void {
     this.entries = this.entries.slice(0, count);
     this.conversations = this.conversations.filter(({ begins }, at) => !at || begins < count);
-    this.tip = this.entries.at(-1)?.entryId ?? null;
+    const targetId = this.entries.at(-1)?.entryId ?? null;
+    this.write("leaf", { targetId });
+    this.tip = targetId;
     this.generation += 1;
   }
 
@@ -120,11 +127,11 @@ export class SmallHost {
   }
 
   /** A user's message. A turn that cannot be committed has the next one run without the engine. */
-  async begin(words: string, isHeartbeat = false): Promise<Turn> {
+  async begin(content: string | object[], isHeartbeat = false): Promise<Turn> {
     const engine = this.engine();
     const before = this.shown();
     const hadMessages = this.entries.length > 0;
-    const admitted = this.append({ role: "user", content: words });
+    const admitted = this.append({ role: "user", content });
     await this.drain(engine);
     const turn = new Turn(this, this.outbox.length ? undefined : engine, before, admitted, isHeartbeat);
     if (hadMessages) await turn.attempt();
@@ -193,7 +200,7 @@ export class Turn {
   constructor(
     private readonly host: SmallHost,
     readonly engine: Engine | undefined,
-    private readonly before: AgentMessage[],
+    readonly before: AgentMessage[],
     readonly admitted: Entry,
     private readonly isHeartbeat: boolean,
   ) {
@@ -229,11 +236,11 @@ export class Turn {
     return [message, ...this.host.entries.slice(this.own).filter((entry) => entry !== this.admitted).map((entry) => entry.message)];
   }
 
-  /** A reply that calls tools, and what they answered. */
-  work(calls: readonly { id: string; text: string }[]): void {
+  /** A reply that calls tools, and what they answered. `interrupted`: the last of them did not. */
+  work(calls: readonly { id: string; text: string }[], interrupted = false): void {
     const content = calls.map(({ id }) => ({ type: "toolCall", id, name: "look_up", arguments: { id } }));
     this.host.append({ ...assistant(content), stopReason: "toolUse" });
-    for (const { id, text } of calls) {
+    for (const { id, text } of interrupted ? calls.slice(0, -1) : calls) {
       this.host.append({ role: "toolResult", toolCallId: id, toolName: "look_up", content: [{ type: "text", text }], isError: false });
     }
   }

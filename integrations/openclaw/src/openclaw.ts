@@ -87,6 +87,8 @@ export interface Event {
   parentId?: string | null;
   /** Of a reset: the first entry that is still shown. */
   firstKeptEntryId?: string;
+  /** Of a leaf: the entry behind which the conversation goes on. */
+  targetId?: string | null;
 }
 
 /** A page behind a cursor, or that it no longer fits. */

@@ -8,7 +8,7 @@ import { assistant, SmallHost } from "../examples/host.js";
 import type { AssembleResult } from "../src/openclaw.js";
 import { statusOf } from "../src/status.js";
 import { toolsOf } from "../src/tools.js";
-import { holdsAll, relayed, WIDE } from "./around.js";
+import { answered, holdsAll, relayed, WIDE } from "./around.js";
 
 const MUCH = "and what of this ".repeat(60);
 
@@ -99,11 +99,12 @@ test("a service that comes back amid a turn has the model see no message twice",
   const host = new SmallHost({ address: relay.address });
   await host.turn("one", "first", WIDE);
   relay.turn("closed");
+  host.restart();
   const turn = await host.begin("two");
   const before = (await turn.ask(WIDE)).messages;
   turn.work([{ id: "call", text: "found" }]);
   relay.turn("open");
-  await sleep(1_500);
+  await answered(host);
   assert.deepEqual((await turn.ask(WIDE)).messages, before);
   await turn.accept("second");
   await host.drain(host.engine());
@@ -150,6 +151,18 @@ test("a failed turn is in the transcript and comes with the next", async () => {
   host.append({ role: "user", content: "failed" });
   const [shown] = await host.turn("two", "second", WIDE);
   assert.ok(textsOf(shown).includes('"failed"'));
+  await holdsAll(host);
+  host.service.client.close();
+});
+
+test("what OpenClaw keeps for people alone is stored, and shown to no model", async () => {
+  const host = new SmallHost({});
+  host.append({ role: "user", content: "/status", excludeFromContext: true });
+  await host.turn("one", "first", WIDE);
+  const mirror = { provider: "openclaw", model: "delivery-mirror" };
+  host.append({ ...assistant([{ type: "text", text: "first" }]), ...mirror });
+  const [shown] = await host.turn("two", "second", WIDE);
+  assert.deepEqual(shown?.messages, host.shown().slice(0, 2));
   await holdsAll(host);
   host.service.client.close();
 });

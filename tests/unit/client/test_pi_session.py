@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine.formats import HostSummary, Transcript, TranscriptError, from_pi, read_transcript
+from contextengine.formats import (
+    HostSummary,
+    Transcript,
+    TranscriptError,
+    from_pi,
+    read_transcript,
+    to_pi,
+)
 from contextengine.messages import text_of
-from contextengine.types import ROLE_CUSTOM
+from contextengine.types import ROLE_ASSISTANT, ROLE_CUSTOM
 from tests.unit.client.pi_files import entry, said, written
 
 A, B = said("a", None, "question"), said("b", "a", "reply", "assistant")
@@ -68,6 +75,21 @@ def test_entries_that_a_model_sees_are_what_they_are(tmp_path: Path) -> None:
         "entries of type of_the_future": 1,
     }
     assert [message.id for message in from_pi(entries)] == ["a", "b", "c", "d"]
+
+
+def test_what_openclaw_keeps_for_people_alone_is_shown_to_no_model(tmp_path: Path) -> None:
+    command = said("b", "a", "/status")
+    command["message"]["excludeFromContext"] = True
+    mirror = said("c", "b", "hello", "assistant")
+    mirror["message"] |= {"provider": "openclaw", "model": "delivery-mirror"}
+    said_by_model = said("d", "c", "hello", "assistant")
+    messages = read(tmp_path, A, command, mirror, said_by_model).messages
+    assert [(one.role, one.custom_role, dict(one.labels)) for one in messages[1:]] == [
+        (ROLE_CUSTOM, "user", {"excluded": "true"}),
+        (ROLE_CUSTOM, "assistant", {"excluded": "true"}),
+        (ROLE_ASSISTANT, "", {}),
+    ]
+    assert to_pi(messages)[1:3] == [command["message"], mirror["message"]]
 
 
 def test_compactions_are_summaries_of_what_stands_before_what_they_keep(tmp_path: Path) -> None:

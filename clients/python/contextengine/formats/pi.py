@@ -69,7 +69,7 @@ def message_of(entry: Node, native: bytes) -> Message:
     node = entry if _is_held(entry) else entry.node("message")
     if node is None:
         raise entry.error("message", "an object is needed")
-    if node.required("role") in _OWN_ROLES:
+    if node.required("role") in _OWN_ROLES or _is_hidden(node):
         return _custom(entry, node, native, node.required("role"), _own_content(node))
     message = Message(id=entry.text("id"), native=Native(format=FORMAT, json=native))
     time = node.time("timestamp") or entry.time("timestamp")
@@ -96,6 +96,18 @@ def message_of(entry: Node, native: bytes) -> Message:
 
 _OWN_ROLES = ("custom", "bashExecution", "branchSummary", "compactionSummary")
 """Roles of the harness's own messages, some of which say what they say in other members."""
+_OPENCLAW_MODELS = ("delivery-mirror", "gateway-injected")
+"""What OpenClaw itself wrote down as a reply: one that it delivered, its answer to a command, what
+an aborted one had said."""
+
+
+def _is_hidden(node: Node) -> bool:
+    """Whether the harness keeps it for people to see, and shows it to no model."""
+    value = node.value
+    if value.get("excludeFromContext") is True:
+        return True
+    by = value.get("role"), value.get("provider")
+    return by == ("assistant", "openclaw") and value.get("model") in _OPENCLAW_MODELS
 
 
 def _own_content(node: Node) -> list[Part]:
@@ -123,7 +135,7 @@ def _custom(entry: Node, node: Node, native: bytes, role: str, parts: Iterable[P
         message.timestamp.CopyFrom(time)
     if kind := node.text("customType"):
         message.labels["custom_type"] = kind
-    if node.value.get("excludeFromContext") is True:
+    if _is_hidden(node):
         message.labels["excluded"] = "true"
     return message
 

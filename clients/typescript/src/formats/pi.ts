@@ -12,6 +12,8 @@ const encoder = new TextEncoder();
 const SPOKEN = new Set(["message", "custom_message", "branch_summary"]);
 /** Roles of the harness's own messages, some of which say what they say in other members. */
 const OWN_ROLES = new Set(["custom", "bashExecution", "branchSummary", "compactionSummary"]);
+/** What OpenClaw itself wrote down as a reply: one that it delivered, its answer to a command, what an aborted one had said. */
+const OPENCLAW_MODELS = new Set<unknown>(["delivery-mirror", "gateway-injected"]);
 
 /**
  * Messages of the entries of a session, or of messages as an agent holds them (`AgentMessage`), each keeping its original in
@@ -35,7 +37,7 @@ function fromEntry(entry: Node, type: string): Init {
   const node = type ? entry.node("message") : entry;
   if (!node) throw entry.error("message", "an object is needed");
   const role = node.required("role");
-  if (OWN_ROLES.has(role)) return own(entry, node, role, ownContentOf(node, role));
+  if (OWN_ROLES.has(role) || isHidden(node)) return own(entry, node, role, ownContentOf(node, role));
   const common = { id: entry.text("id"), ...timeOf(entry, node) };
   const parts = contentOf(node);
   switch (role) {
@@ -65,9 +67,14 @@ function own(entry: Node, node: Node, customRole: string, parts: Part[]): Init {
   const kind = node.text("customType");
   const labels = {
     ...(kind ? { custom_type: kind } : {}),
-    ...(node.value["excludeFromContext"] === true ? { excluded: "true" } : {}),
+    ...(isHidden(node) ? { excluded: "true" } : {}),
   };
   return { id: entry.text("id"), role: Role.CUSTOM, customRole, parts, labels, ...timeOf(entry, node) };
+}
+
+/** Whether the harness keeps it for people to see, and shows it to no model. */
+function isHidden({ value: { role, provider, model, excludeFromContext } }: Node): boolean {
+  return excludeFromContext === true || (role === "assistant" && provider === "openclaw" && OPENCLAW_MODELS.has(model));
 }
 
 function ownContentOf(node: Node, role: string): Part[] {
