@@ -54,8 +54,9 @@ export async function readOn(sdk: Pick<Sdk, "read" | "events">, target: Transcri
   const below = new Map(from?.below);
   let last = from?.last;
   for (const { event } of happened.found) {
-    const { type, id, parentId, firstKeptEntryId: keptFrom } = event;
+    const { type, id, parentId, targetId, firstKeptEntryId: keptFrom } = event;
     if (type === "message") last = undefined;
+    else if (type === "leaf") last = below.get(targetId ?? "");
     else if (id) {
       if (type === "reset") last = { id, keptFrom };
       const reset = type === "reset" ? last : below.get(parentId ?? "");

@@ -67,7 +67,8 @@ export class Transcript {
   private async brought(options: BringOptions): Promise<void> {
     if (this.place?.messages !== undefined) {
       const read = await this.read(this.place);
-      if (read && goesOn(read, this.kept.reset) && (await this.stored(read.entries, this.kept.ids, read.place, options))) return;
+      const isHere = read && goesOn(read, this.kept.reset) && this.mayHave(options.turn?.to, read.entries);
+      if (isHere && (await this.stored(read.entries, this.kept.ids, read.place, options))) return;
     }
     const read = await this.read();
     if (!read) throw new Error("OpenClaw's transcript changes as it is read");
@@ -90,6 +91,11 @@ export class Transcript {
       const isNewest = at === found.length - 1 && (last < 0 || last === found.length - 1);
       await this.stored(entries, [], isNewest ? read.place : undefined, options);
     }
+  }
+
+  /** Whether an entry, if any is asked for, is one of the conversation that was brought last. */
+  private mayHave(id: string | undefined, more: readonly Entry[]): boolean {
+    return id === undefined || this.kept.ids.includes(id) || more.some(({ entryId }) => entryId === id);
   }
 
   private begun(reset: string): Kept {
