@@ -78,6 +78,11 @@ export class SmallHost {
     return new Engine(this.service, this.sdk, { warn: (text) => this.warnings.push(text) });
   }
 
+  /** OpenClaw copies a transcript with the ids of its entries. */
+  copies({ entries, conversations, events, tip }: SmallHost): void {
+    Object.assign(this, { entries: [...entries], conversations: [...conversations], events: [...events], tip });
+  }
+
   /** OpenClaw ends and begins again. */
   restart(): void {
     this.service.client.close();

@@ -156,12 +156,13 @@ export class Engine {
   async prepareSubagentSpawn(params: SpawnParams): Promise<{ rollback(): Promise<void> } | undefined> {
     const { parentSessionKey, childSessionKey, parentSessionId = "", childSessionId = "", ttlMs } = params;
     let token: string | undefined;
-    const parent = parentSessionId
-      ? this.service.talk({ sessionId: parentSessionId, sessionKey: parentSessionKey }).transcript.session
-      : this.handle(parentSessionKey);
+    const known = parentSessionId ? this.service.talk({ sessionId: parentSessionId, sessionKey: parentSessionKey }) : undefined;
+    const parent = known?.transcript.session ?? this.handle(parentSessionKey);
+    const isFork = params.contextMode === "fork";
+    const sessionId = (isFork && childSessionId && known?.transcript.inCopy(childSessionId)) || childSessionId;
     await this.trying(async () => {
-      const child = { agentId: agentOf(childSessionKey), sessionId: childSessionId, sessionKey: childSessionKey };
-      const contextMode = params.contextMode === "fork" ? ContextMode.FORK : ContextMode.ISOLATED;
+      const child = { agentId: agentOf(childSessionKey), sessionId, sessionKey: childSessionKey };
+      const contextMode = isFork ? ContextMode.FORK : ContextMode.ISOLATED;
       const ttl = ttlMs === undefined ? {} : { ttl: durationFromMs(ttlMs) };
       const prepared = await parent.prepareSubagent({ child, contextMode, ...ttl }, this.patience);
       token = prepared.spawnToken;

@@ -98,9 +98,14 @@ export class Transcript {
     return id === undefined || this.kept.ids.includes(id) || more.some(({ entryId }) => entryId === id);
   }
 
+  /** The id of the session that keeps this conversation in a copy of the transcript, which has the ids of its entries. */
+  inCopy(sessionId: string): string {
+    return idOf(sessionId, this.kept.reset);
+  }
+
   private begun(reset: string): Kept {
     const { agentId, sessionId, sessionKey } = this.ref;
-    const named = { agentId, sessionId: reset ? `${sessionId}:${reset}` : sessionId };
+    const named = { agentId, sessionId: idOf(sessionId, reset) };
     const session = this.client.session(sessionKey ? { ...named, sessionKey } : named);
     return { reset, session, feed: new Feed(this.client, session.ref), ids: [] };
   }
@@ -159,6 +164,11 @@ export class Transcript {
       throw error;
     }
   }
+}
+
+/** The id of a conversation's session: OpenClaw's, and that of the reset that it begins with. */
+function idOf(sessionId: string, reset: string): string {
+  return reset ? `${sessionId}:${reset}` : sessionId;
 }
 
 /** One entry. What has no form here is kept as it is. */

@@ -8,7 +8,7 @@ import { assistant, SmallHost } from "../examples/host.js";
 import type { AssembleResult } from "../src/openclaw.js";
 import { statusOf } from "../src/status.js";
 import { toolsOf } from "../src/tools.js";
-import { answered, holdsAll, relayed, WIDE } from "./around.js";
+import { answered, holdsAll, relayed, stored, WIDE } from "./around.js";
 
 const MUCH = "and what of this ".repeat(60);
 
@@ -254,8 +254,7 @@ test("a child that is forked is shown what its parent knew", async () => {
   const names = { childSessionKey: child.named.sessionKey, childSessionId: child.sessionId };
   const prepared = await host.engine().prepareSubagentSpawn({ ...spawn, ...names, contextMode: "fork" });
   assert.ok(prepared);
-  // OpenClaw copies the transcript with the ids of its entries.
-  child.entries = [...host.entries];
+  child.copies(host);
   const [shown] = await child.turn("two", "second", WIDE);
   assert.equal(shown?.messages.length, 2);
   await host.engine().onSubagentEnded({ childSessionKey: child.named.sessionKey, reason: "completed" });
@@ -264,6 +263,23 @@ test("a child that is forked is shown what its parent knew", async () => {
   const other = { childSessionKey: "agent:main:taken-back", childSessionId: `${host.sessionId}-b` };
   const taken = await host.engine().prepareSubagentSpawn({ ...spawn, ...other });
   await taken?.rollback();
+  for (const { service } of [host, child]) service.client.close();
+});
+
+test("a child of a conversation that began anew holds nothing of before", async () => {
+  const host = new SmallHost({});
+  await host.turn("one", "first", WIDE);
+  host.reset();
+  await host.turn("two", "second", WIDE);
+  const child = new SmallHost({});
+  const spawn = { parentSessionKey: host.named.sessionKey, parentSessionId: host.sessionId };
+  const names = { childSessionKey: child.named.sessionKey, childSessionId: child.sessionId };
+  await host.engine().prepareSubagentSpawn({ ...spawn, ...names, contextMode: "fork" });
+  child.copies(host);
+  const [shown] = await child.turn("three", "third", WIDE);
+  assert.deepEqual(shown?.messages, host.shown());
+  assert.deepEqual(await stored(child), []);
+  assert.deepEqual([...host.warnings, ...child.warnings], []);
   for (const { service } of [host, child]) service.client.close();
 });
 
