@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from contextengine.breaker import PROBE_SECONDS
+from contextengine.formats import Transcript
 from contextengine.messages import text_of
 from contextengine_server.cli.imports.files import read_sessions, session_files
 from tests.hosts.gateway import INSTALLED, KEY, openclaw, serves, summarized, words_of
@@ -24,6 +25,12 @@ pytestmark = [
     pytest.mark.skipif(not INSTALLED, reason="CONTEXTENGINE_OPENCLAW names no folder"),
     pytest.mark.timeout(900),
 ]
+
+
+def imported(path: Path) -> dict[str, Transcript]:
+    """What `contextengine import` reads of OpenClaw's own transcripts."""
+    files, _ = session_files([path / "state"])
+    return {one.session_id: one for file in files for one in read_sessions(file)}
 
 
 def common(one: list[Json], other: list[Json]) -> int:
@@ -233,8 +240,7 @@ async def test_what_was_taken_back_leaves_the_view_and_a_fork_leaves_what_it_cam
         assert told == ["ALPHA", "BRAVO", "ECHO"]
 
         # What `contextengine import` reads of OpenClaw's own transcripts is what is stored of them.
-        files, _ = session_files([tmp_path / "state"])
-        read = {one.session_id: one for file in files for one in read_sessions(file)}
+        read = imported(tmp_path)
         for at in (0, -2, -1):
             rows = [row.message.id for row in await host.stored(at)]
             assert rows in [[message.id for message in one.messages] for one in read.values()]
@@ -261,3 +267,5 @@ async def test_a_conversation_that_begins_anew_is_shown_nothing_of_before(tmp_pa
         assert [
             [one for one in await host.said(at) if not one.startswith("Answer")] for at in range(3)
         ] == [["ALPHA", "BRAVO TOOLS"], ["CHARLIE", "and more"], ["DELTA", "and more"]]
+        read = [[message.id for message in one.messages] for one in imported(tmp_path).values()]
+        assert read == [[row.message.id for row in await host.stored(at)] for at in range(3)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..types import Message
 from .node import Node
@@ -19,6 +20,8 @@ _SILENT = {
 """Entries that no model sees, by what people call them."""
 _LEAF = "leaf"
 """The type of an entry that says where a session goes on that went back."""
+_RESET = "reset"
+"""The type of an entry behind which OpenClaw began the conversation anew, under the same id."""
 KINDS = ("session", "model_change", "compaction", _LEAF, *SPOKEN, *_SILENT)
 """The types of entries that are known."""
 
@@ -26,12 +29,46 @@ KINDS = ("session", "model_change", "compaction", _LEAF, *SPOKEN, *_SILENT)
 def pi_session(entries: Sequence[Entry], name: str) -> Transcript:
     """The session of a file; `name` is its id where the file has none. Raises FormatError with the
     number of the line."""
+    branch = _branch(entries)
+    return _session(branch, branch, entries, name)
+
+
+def conversations(entries: Sequence[Entry], name: str) -> list[Transcript]:
+    """The session of OpenClaw as pi_session, and another for each time that it began the
+    conversation anew, named by its id and that of the reset. Raises FormatError with the number of
+    the line."""
+    branch = _branch(entries)
+    begins = [at for at, one in enumerate(branch) if one.node.required("type") == _RESET]
+    found: list[Transcript] = []
+    for begin, end in zip([-1, *begins], [*begins, len(branch)], strict=True):
+        said = branch[begin + 1 : end]
+        reset = branch[begin].node if begin >= 0 else None
+        if reset is not None:
+            kept = reset.text("firstKeptEntryId")
+            places = [at for at in range(begin) if kept and branch[at].node.text("id") == kept]
+            said = [one for at in places for one in branch[at:begin] if _stays(one)] + said
+        # What is on a branch that was left is said once.
+        one = _session(said, branch if reset is None else entries, entries, name)
+        if reset is not None:
+            one = replace(one, session_id=f"{one.session_id}:{reset.text('id')}")
+        found.append(one)
+    return found
+
+
+def _stays(entry: Entry) -> bool:
+    message = entry.node.node("message")
+    return message is not None and message.text("role") in ("user", "assistant", "toolResult")
+
+
+def _session(
+    branch: Sequence[Entry], told: Sequence[Entry], entries: Sequence[Entry], name: str
+) -> Transcript:
+    """The session of some entries of the file. What is not of `told` either is named as left."""
     head = next((one.node for one in entries if one.node.required("type") == "session"), None)
     session_id, model, provider = name, "", ""
     if head is not None:
         session_id = head.text("id") or name
         model, provider = head.text("modelId"), head.text("provider")
-    branch = _branch(entries)
     messages: list[Message] = []
     updates: list[ModelUpdate] = []
     summaries: list[HostSummary] = []
@@ -52,14 +89,9 @@ def pi_session(entries: Sequence[Entry], name: str) -> Transcript:
                 summaries.append(HostSummary(node.text("id"), count, node.required("summary")))
             elif kind != "session":
                 left_out[_SILENT.get(kind, f"entries of type {kind}")] += 1
-    on_branch = {entry.place for entry in branch}
-    abandoned = [
-        entry.node
-        for entry in entries
-        if entry.place not in on_branch and entry.node.required("type") in (*SPOKEN, "compaction")
-    ]
-    if abandoned:
-        left_out["entries of branches that were left"] = len(abandoned)
+    elsewhere, left = (_beside(some, entries) for some in (branch, told))
+    if left:
+        left_out["entries of branches that were left"] = len(left)
     return Transcript(
         session_id,
         messages,
@@ -68,8 +100,18 @@ def pi_session(entries: Sequence[Entry], name: str) -> Transcript:
         tuple(updates),
         tuple(summaries),
         dict(left_out),
-        frozenset(node.text("id") for node in abandoned) - {""},
+        frozenset(node.text("id") for node in elsewhere) - {""},
     )
+
+
+def _beside(some: Sequence[Entry], entries: Sequence[Entry]) -> list[Node]:
+    """What the file holds besides, of what a model sees."""
+    places = {entry.place for entry in some}
+    return [
+        entry.node
+        for entry in entries
+        if entry.place not in places and entry.node.required("type") in (*SPOKEN, "compaction")
+    ]
 
 
 def _branch(entries: Sequence[Entry]) -> list[Entry]:

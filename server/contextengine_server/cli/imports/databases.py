@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from contextengine_server.cli.output import CommandFailed
 
 if TYPE_CHECKING:
-    from contextengine.formats import Transcript, TranscriptError
+    from contextengine.formats import TranscriptError
 
 T = TypeVar("T")
+R = TypeVar("R")
 _NOT_AS_WRITTEN = (TypeError, ValueError, AttributeError, LookupError, RecursionError)
 """What is raised where a column holds another kind of value than its program puts there."""
 MAGIC = b"SQLite format 3\x00"
@@ -46,14 +47,14 @@ def tables(file: Path) -> set[str]:
 
 
 def each(
-    file: Path, rows: Iterable[tuple[str, T]], read: Callable[[T], Transcript]
-) -> Iterator[Transcript | TranscriptError]:
-    """The sessions of rows that are given with their names. One that cannot be read comes as the
-    error that says so: it hides none behind it."""
+    file: Path, rows: Iterable[tuple[str, T]], read: Callable[[T], R]
+) -> Iterator[R | TranscriptError]:
+    """What is read of rows that are given with the names of their sessions. One that cannot be read
+    comes as the error that says so: it hides none behind it."""
     from contextengine.formats import TranscriptError
 
     for name, row in rows:
-        found: Transcript | TranscriptError
+        found: R | TranscriptError
         try:
             found = read(row)
         except TranscriptError as error:

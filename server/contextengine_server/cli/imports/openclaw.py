@@ -2,7 +2,8 @@
 files held before, a row each.
 
 As OpenClaw 2026.9.6 keeps them: long entries are compressed (zstd), each session belongs to a key
-that outlives it, and what nobody has used for long is moved to an archive beside, of which a row
+that outlives it, a conversation that begins anew goes on in the same session behind a reset, and
+what nobody has used for long is moved to an archive beside, of which a row
 with the number of its entries stays.
 """
 
@@ -32,12 +33,14 @@ def read_openclaw(file: Path) -> Iterator[Transcript | TranscriptError]:
         windows = "SELECT * FROM session_windows ORDER BY created_at, session_id"
         named = ((str(row["session_id"]), row) for row in database.execute(windows))
 
-        def read(window: sqlite3.Row) -> Transcript:
-            return _transcript(file, database, window, archived.get(window["session_id"], 0))
+        def read(window: sqlite3.Row) -> list[Transcript]:
+            return _transcripts(file, database, window, archived.get(window["session_id"], 0))
 
         for found in each(file, named, read):
-            if isinstance(found, Exception) or found.messages or found.left_out:
+            if isinstance(found, Exception):
                 yield found
+            else:
+                yield from (one for one in found if one.messages or one.left_out)
 
 
 def _archived(database: sqlite3.Connection) -> dict[str, int]:
@@ -49,11 +52,11 @@ def _archived(database: sqlite3.Connection) -> dict[str, int]:
     return {row["session_id"]: row["event_count"] for row in rows}
 
 
-def _transcript(
+def _transcripts(
     file: Path, database: sqlite3.Connection, window: sqlite3.Row, archived: int
-) -> Transcript:
+) -> list[Transcript]:
     from contextengine.formats import FormatError, TranscriptError
-    from contextengine.formats.pi_session import pi_session
+    from contextengine.formats.pi_session import conversations
 
     name = str(window["session_id"])
     entries: list[Entry] = []
@@ -62,13 +65,15 @@ def _transcript(
             "SELECT * FROM transcript_events WHERE session_id = ? ORDER BY seq", (name,)
         ):
             entries.append(_entry(row, len(entries)))
-        found = pi_session(entries, name)
+        first, *later = conversations(entries, name)
     except FormatError as error:
         raise TranscriptError(file, 1, f"entry {error.line}: {error}") from None
-    left_out = dict(found.left_out)
+    left_out = dict(first.left_out)
     if archived:
         left_out["entries in OpenClaw's archive"] = archived
-    return replace(found, left_out=left_out, session_key=column(window, "session_key") or "")
+    key = column(window, "session_key") or ""
+    found = (replace(first, left_out=left_out), *later)
+    return [replace(one, session_key=key) for one in found]
 
 
 def _entry(row: sqlite3.Row, place: int) -> Entry:

@@ -92,6 +92,35 @@ def test_a_session_goes_on_where_the_user_went_back_to(tmp_path: Path) -> None:
     assert all(one.left_out == {"entries of branches that were left": 1} for one in found)
 
 
+def test_a_conversation_that_began_anew_is_a_session_of_its_own(tmp_path: Path) -> None:
+    events = rows(
+        "one",
+        {"type": "session", "id": "one"},
+        said("user", "a", None, "Alpha"),
+        entry("reset", "r", "a", reason="new"),
+        said("user", "b", "r", "Bravo"),
+        said("assistant", "c", "b", "Charlie"),
+        said("user", "d", "b", "Delta"),
+        entry("reset", "s", "d", reason="daily", firstKeptEntryId="b"),
+        entry("custom", "x", "s"),
+        said("user", "e", "x", "Echo"),
+    )
+    found = read(tmp_path, {"transcript_events": events}, {"one": "k"})
+    assert [(one.session_id, [text_of(row) for row in one.messages]) for one in found] == [
+        ("one", ["Alpha"]),
+        ("one:r", ["Bravo", "Delta"]),
+        ("one:s", ["Bravo", "Delta", "Echo"]),
+    ]
+    assert {one.session_key for one in found} == {"k"}
+    # What was imported as one session before is taken out of its first.
+    assert found[0].abandoned == {"b", "c", "d", "e"}
+    assert [one.left_out for one in found] == [
+        {"entries of branches that were left": 1},
+        {},
+        {"states of extensions": 1},
+    ]
+
+
 def test_what_is_in_the_archive_is_named(tmp_path: Path) -> None:
     archived = [{"session_id": "old", "event_count": 7}]
     tables = {"session_transcript_cold_archives": archived}
