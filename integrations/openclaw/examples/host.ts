@@ -37,6 +37,8 @@ export class SmallHost {
   private fence: string | undefined;
   private clock = 1_700_000_000_000;
   service: Service;
+  agentId = "main";
+  sessionKey: string | undefined;
   private readonly sdk: Sdk;
 
   constructor(
@@ -58,7 +60,12 @@ export class SmallHost {
   }
 
   get named() {
-    return { sessionId: this.sessionId, sessionKey: `agent:main:${this.sessionId}` };
+    return { sessionId: this.sessionId, sessionKey: this.sessionKey ?? `agent:main:${this.sessionId}` };
+  }
+
+  /** The same where OpenClaw names its agent as well, which it does in some calls. */
+  get target() {
+    return { ...this.named, sessionTarget: { agentId: this.agentId } };
   }
 
   /** What was said in a conversation. */
@@ -158,7 +165,7 @@ export class SmallHost {
       const { key, from, to, isHeartbeat } = first;
       const ends = { admission: { entryId: from }, terminal: { entryId: to } };
       try {
-        await engine.commitTurn({ ...this.named, ...ends, advancementKey: key, messages: [], isHeartbeat });
+        await engine.commitTurn({ ...this.target, ...ends, advancementKey: key, messages: [], isHeartbeat });
       } catch {
         return;
       }
@@ -218,7 +225,7 @@ export class Turn {
     this.begins = true;
     this.history = this.before;
     this.own = this.host.entries.length;
-    await this.host.fenced(this.admitted, async () => this.engine?.bootstrap(this.host.named));
+    await this.host.fenced(this.admitted, async () => this.engine?.bootstrap(this.host.target));
   }
 
   /** What the model is shown before what the attempt itself said. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client, DeadlinePassed, type Session, Unavailable } from "@contextengine/client";
 import type { EngineInfo } from "@contextengine/client/types";
 
-import type { Named, Sdk } from "./openclaw.js";
+import type { Named, Sdk, TranscriptTarget } from "./openclaw.js";
 import { Transcript } from "./transcript.js";
 
 /** Sessions that are remembered. One that is forgotten is read whole again. */
@@ -49,6 +49,8 @@ export interface Talk {
 export class Service {
   readonly client: Client;
   private readonly talks = new Map<string, Talk>();
+  /** The agents of OpenClaw's sessions, which it does not name in each call: a key of all agents (`global`) has none. */
+  private readonly agents = new Map<string, string>();
 
   constructor(
     readonly settings: Settings,
@@ -60,13 +62,15 @@ export class Service {
 
   /** The session of a call. */
   talk(named: Named): Talk {
-    const ref = refOf(named);
+    const ref = this.refOf(named);
     const name = JSON.stringify([ref.agentId, ref.sessionId]);
     const known = this.talks.get(name) ?? this.begun(ref);
     this.talks.delete(name);
     this.talks.set(name, known);
     const [oldest] = this.talks.keys();
     if (this.talks.size > MOST && oldest !== undefined) this.talks.delete(oldest);
+    const [first] = this.agents.keys();
+    if (this.agents.size > MOST && first !== undefined) this.agents.delete(first);
     known.transcript.storePath ??= named.sessionTarget?.storePath;
     return known;
   }
@@ -96,16 +100,18 @@ export class Service {
     return running;
   }
 
-  private begun(ref: ReturnType<typeof refOf>): Talk {
+  private begun(ref: TranscriptTarget): Talk {
     const transcript = new Transcript(this.client, ref, this.sdk);
     return { transcript, introduced: undefined, engine: undefined, budget: undefined };
   }
-}
 
-/** The agent and session that OpenClaw names. */
-function refOf({ sessionId, sessionKey, sessionTarget }: Named): { agentId: string; sessionId: string; sessionKey?: string } {
-  const agentId = sessionTarget?.agentId ?? agentOf(sessionKey);
-  return { agentId, sessionId, ...(sessionKey ? { sessionKey } : {}) };
+  /** The agent and session that OpenClaw names. */
+  private refOf({ sessionId, sessionKey, sessionTarget }: Named): TranscriptTarget {
+    const agentId = sessionTarget?.agentId ?? this.agents.get(sessionId) ?? agentOf(sessionKey);
+    this.agents.delete(sessionId);
+    this.agents.set(sessionId, agentId);
+    return { agentId, sessionId, ...(sessionKey ? { sessionKey } : {}) };
+  }
 }
 
 /** The agent of a key, `agent:NAME:…`. OpenClaw's own agent is `main`. */

@@ -59,7 +59,7 @@ export async function stored(host: SmallHost, reset = ""): Promise<AgentMessage[
   const sessionId = reset ? `${host.sessionId}:${reset}` : host.sessionId;
   const found: AgentMessage[] = [];
   try {
-    for await (const { kind } of host.service.client.session({ agentId: "main", sessionId }).export()) {
+    for await (const { kind } of host.service.client.session({ agentId: host.agentId, sessionId }).export()) {
       if (kind.case === "message" && !kind.value.retiredRevision && kind.value.message) found.push(...toPi([kind.value.message]));
     }
   } catch (error) {

@@ -167,6 +167,17 @@ test("what OpenClaw keeps for people alone is stored, and shown to no model", as
   host.service.client.close();
 });
 
+test("a key that names no agent leaves a conversation with the agent that OpenClaw names", async () => {
+  const host = new SmallHost({});
+  Object.assign(host, { agentId: "work", sessionKey: "global" });
+  for (const words of ["one", "two", "three"]) {
+    const before = host.shown();
+    for (const { messages } of await host.turn(words, "well", WIDE, ["found"])) assert.deepEqual(messages, before);
+  }
+  await holdsAll(host);
+  host.service.client.close();
+});
+
 test("a branch takes the session back", async () => {
   const host = new SmallHost({});
   for (const words of ["one", "two", "three"]) await host.turn(words, `${words} done`, WIDE);
