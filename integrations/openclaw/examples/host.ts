@@ -43,12 +43,12 @@ export class SmallHost {
 
   constructor(
     private readonly config: Record<string, unknown>,
-    memory?: string,
+    memory: () => string | undefined = () => undefined,
   ) {
     this.sdk = {
       read: async (paging) => this.readEntries(paging),
       events: async (paging) => this.readEvents(paging),
-      memory: () => memory,
+      memory,
       delegate: async () => {
         this.delegated += 1;
         const kept = this.entries.at(-2);

@@ -96,8 +96,8 @@ export class Engine {
 
   /** What the model is shown before the turn's own messages. */
   async assemble(params: AssembleParams): Promise<AssembleResult> {
-    const { messages, availableTools = new Set(), citationsMode, model, sessionKey } = params;
-    const beside = this.sdk.memory({ availableTools, citationsMode, agentSessionKey: sessionKey }) ?? "";
+    const { messages, availableTools = new Set(), citationsMode, model } = params;
+    const beside = this.remembered(params);
     const tokens = this.room(params);
     const talk = this.service.talk(params);
     talk.budget = tokens ?? talk.budget;
@@ -188,6 +188,16 @@ export class Engine {
     return this.service.client.session({ agentId: agentOf(sessionKey), sessionKey });
   }
 
+  /** What the memory plugin says. Another's, which may fail. */
+  private remembered({ availableTools = new Set(), citationsMode, sessionKey }: AssembleParams): string {
+    try {
+      return this.sdk.memory({ availableTools, citationsMode, agentSessionKey: sessionKey }) ?? "";
+    } catch (error) {
+      this.warned(error);
+      return "";
+    }
+  }
+
   /** Tokens for messages: the turn's first budget, as long as it fits. */
   private room({ tokenBudget, model }: AssembleParams): number | undefined {
     if (tokenBudget === undefined) return this.turn?.budget;
@@ -236,11 +246,15 @@ export class Engine {
     try {
       await call();
     } catch (error) {
-      const found = error instanceof Error ? error : new Error(String(error));
-      this.logger.warn(`contextengine: ${found instanceof ContextEngineError ? found.message : (found.stack ?? found.message)}`);
-      return found;
+      return this.warned(error);
     }
     return undefined;
+  }
+
+  private warned(error: unknown): Error {
+    const found = error instanceof Error ? error : new Error(String(error));
+    this.logger.warn(`contextengine: ${found instanceof ContextEngineError ? found.message : (found.stack ?? found.message)}`);
+    return found;
   }
 }
 

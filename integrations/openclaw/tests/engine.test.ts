@@ -249,11 +249,21 @@ test("the service compacts, or OpenClaw where it is told to, and says what it di
 
 test("the memory's words are beside the system prompt and paid for", async () => {
   const memory = "remember this ".repeat(400);
-  const host = new SmallHost({}, memory);
+  const host = new SmallHost({}, () => memory);
   for (let at = 0; at < 12; at++) await host.turn(`question ${at} ${MUCH}`, `answer ${at} ${MUCH}`, 4_000);
   const [shown] = await host.turn("and now", "nothing", 4_000);
   assert.ok(shown?.systemPromptAddition?.startsWith(memory));
   assert.ok((shown?.estimatedTokens ?? Infinity) < 4_000 - 800, `${shown?.estimatedTokens}`);
+  host.service.client.close();
+});
+
+test("a memory plugin that fails costs its words alone", async () => {
+  const host = new SmallHost({}, () => assert.fail("the memory is broken"));
+  await host.turn("one", "first", WIDE);
+  const [shown] = await host.turn("two", "second", WIDE);
+  assert.equal(shown?.messages.length, 2);
+  assert.match(host.warnings[0] ?? "", /the memory is broken/);
+  await holdsAll(host);
   host.service.client.close();
 });
 
