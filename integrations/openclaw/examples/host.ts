@@ -37,6 +37,7 @@ export class SmallHost {
   private fence: string | undefined;
   private clock = 1_700_000_000_000;
   service: Service;
+  private spare: Service | undefined;
   agentId = "main";
   sessionKey: string | undefined;
   private readonly sdk: Sdk;
@@ -94,6 +95,17 @@ export class SmallHost {
   restart(): void {
     this.service.client.close();
     this.service = new Service(settingsOf(this.config, process.env), this.sdk);
+  }
+
+  /** Another process of OpenClaw goes on with the session: its command line, say, beside its gateway. */
+  passes(): void {
+    const other = this.spare ?? new Service(settingsOf(this.config, process.env), this.sdk);
+    [this.service, this.spare] = [other, this.service];
+  }
+
+  end(): void {
+    this.service.client.close();
+    this.spare?.client.close();
   }
 
   /** The transcript goes on from its first `count` messages. */

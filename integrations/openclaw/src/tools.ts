@@ -24,7 +24,8 @@ export function toolsOf(service: Service, place: Place): Tool[] | null {
   const { sessionId, sessionKey = "" } = place;
   if (!sessionId && !sessionKey) return null;
   const agentId = place.agentId ?? agentOf(sessionKey);
-  const named = sessionId ? service.talk({ sessionId, ...(sessionKey ? { sessionKey } : {}), sessionTarget: { agentId } }) : undefined;
+  const target = place.agentId === undefined ? {} : { sessionTarget: { agentId } };
+  const named = sessionId ? service.talk({ sessionId, ...(sessionKey ? { sessionKey } : {}), ...target }) : undefined;
   const offered = named?.engine?.tools ?? USUAL;
   const session = () => named?.transcript.session ?? service.client.session({ agentId, sessionKey });
   const run = async (name: string, args: Json, signal?: AbortSignal): Promise<string> => {

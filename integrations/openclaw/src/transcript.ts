@@ -84,10 +84,12 @@ export class Transcript {
     if (last >= 0) found.splice(last + 1);
     // One is begun once all before it are stored.
     let at = found.length - 1;
-    while (at > 0 && !(await this.isThere(found[at]!.reset, options))) at--;
+    while (at > 0 && (await this.newest(found[at]!.reset, options)) === undefined) at--;
     for (; at < found.length; at++) {
       const { reset, entries } = found[at]!;
       if (this.kept.reset !== reset) this.kept = this.begun(reset);
+      // Another process of OpenClaw may have written to it, and gone back behind that.
+      else if (this.kept.ids.length && this.kept.ids.at(-1) !== (await this.newest(reset, options))) this.kept.feed.forget();
       const isNewest = at === found.length - 1 && (last < 0 || last === found.length - 1);
       await this.stored(entries, [], isNewest ? read.place : undefined, options);
     }
@@ -110,14 +112,14 @@ export class Transcript {
     return { reset, session, feed: new Feed(this.client, session.ref), ids: [] };
   }
 
-  private async isThere(reset: string, { timeoutMs, signal }: BringOptions): Promise<boolean> {
+  /** The id of the newest message of a conversation's session. Undefined: there is none yet. */
+  private async newest(reset: string, { timeoutMs, signal }: BringOptions): Promise<string | undefined> {
     try {
-      await this.begun(reset).session.status({}, { timeoutMs, signal });
+      return (await this.begun(reset).session.status({}, { timeoutMs, signal })).lastMessageId;
     } catch (error) {
-      if (error instanceof SessionNotFound) return false;
+      if (error instanceof SessionNotFound) return undefined;
       throw error;
     }
-    return true;
   }
 
   /**

@@ -60,7 +60,7 @@ class Life {
   async goesOn(): Promise<void> {
     const { host, chance } = this;
     const count = host.entries.length;
-    switch (chance.below(14)) {
+    switch (chance.below(15)) {
       case 0:
         this.did("restart");
         return host.restart();
@@ -83,6 +83,9 @@ class Life {
       case 6:
         this.did("compact");
         return void (await host.engine().compact({ ...host.named, tokenBudget: WIDE * 10, runtimeContext: { trigger: "manual" } }));
+      case 7:
+        this.did("passes");
+        return host.passes();
       default:
         return this.turn();
     }
@@ -160,7 +163,7 @@ for (let seed = FIRST; seed <= LAST; seed++) {
       throw error;
     } finally {
       relay.turn("open");
-      life.host.service.client.close();
+      life.host.end();
     }
   });
 }
