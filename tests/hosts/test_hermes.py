@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from grpc import StatusCode
 
 from contextengine import Client, ContextEngineError
+from contextengine.errors import Unavailable
 from contextengine.messages import text_of
 from contextengine_hermes.block import block, part
-from contextengine_hermes.conversation import MARK, Conversation
+from contextengine_hermes.conversation import Conversation
 from contextengine_hermes.rows import Row, listed
 from tests.integration.harness import House, house, ref
 
 Answer = TypeVar("Answer")
 HERE = ref("h1", agent="hermes")
+TASKS = """[Your active task list was preserved across context compression]
+- [>] 1. build the house,
+and the door (in_progress)
+- [ ] 2. paint it (pending)"""
 
 
 def said(words: str) -> Row:
@@ -36,6 +42,11 @@ def worked(call: str, result: str) -> list[Row]:
     calls = [{"id": call, "type": "function", "function": function}]
     asked = {"role": "assistant", "content": "", "tool_calls": calls, "finish_reason": "tool_calls"}
     return [asked, {"role": "tool", "tool_call_id": call, "content": result}]
+
+
+def work(at: int) -> list[Row]:
+    """A step that says much."""
+    return worked(f"c{at}", f"result {at} " + "so " * 300)
 
 
 def long(turns: int) -> list[Row]:
@@ -182,11 +193,111 @@ async def test_compacted_again_the_list_has_all_summaries(host: Host) -> None:
     assert await host.stored() == [*words(rows), *words(more), "next"]
 
 
+async def test_a_compaction_that_changes_nothing_leaves_the_very_list(host: Host) -> None:
+    """Hermes compares it with a copy, and splits the session where they differ."""
+    rows = long(2)
+    before = copy.deepcopy(rows)
+    made = await host.do(
+        lambda: host.talk.compact(rows, tokens=None, room=30_000, focus="", force=False)
+    )
+    assert not made.changed
+    assert made.rows == before
+
+
+async def test_words_that_hermes_joined_to_its_task_list_are_stored_without_it(host: Host) -> None:
+    rows = [*long(1), {"role": "user", "content": TASKS, "_todo_snapshot_synthetic": True}]
+    await host.record(rows)
+    rows[-1]["content"] += "\n\nnow the door"
+    await host.record(rows)
+    assert await host.stored() == [*words(rows[:2]), "now the door"]
+    host.restart()
+    await host.record([*from_disk(rows), replied("open")])
+    assert await host.stored() == [*words(rows[:2]), "now the door", "open"]
+
+
+async def test_a_request_between_two_summaries_stays_between_them(host: Host) -> None:
+    """As after a compaction amid a long turn: Hermes joins the three."""
+    rows = [*long(12), said("the request"), *(row for at in range(24) for row in work(at))]
+    made = await host.compact(rows)
+    parts = [row for row in made if row["role"] == "user"]
+    assert [part(row["content"]).words for row in parts] == ["", "the request", ""]
+    assert made[:3] == parts
+    joined = {**made[0], "content": "\n\n".join(words(made[:3]))}
+    await host.record([joined, *made[3:], said("next")])
+    assert await host.stored() == [*words(rows), "next"]
+    again = await host.compact([joined, *made[3:], said("next"), *long(20), said("last")])
+    assert "the request" in str(again) or await host.summaries() > 2
+
+
+@pytest.mark.parametrize("turned", [False, True])
+async def test_a_compaction_of_the_beginning_shows_nothing_twice(host: Host, turned: bool) -> None:
+    """As `/compress here`: Hermes keeps the newest turns itself, and puts them behind the list."""
+    rows = long(20)
+    await host.record(rows)
+    if turned:
+        before, host.talk = host.talk, Conversation(host.client, "hermes", "h2")
+        await host.do(lambda: host.talk.begin(model="m", window=64_000, continues=before))
+    made = await host.compact(rows[:-4])
+    assert not any(row in rows[-4:] for row in made)
+    await host.record([*made, *rows[-4:], said("next")])
+    there = [row for row in await host.home.rows(host.talk.ref) if not row.retired_revision]
+    assert [text_of(row.message) for row in there] == [*words(rows), "next"]
+
+
+async def test_a_message_that_hermes_wrote_down_in_other_words_is_the_same(host: Host) -> None:
+    rows = [
+        said("one"),
+        replied("first"),
+        said("[a note of the gateway's]\n\ntwo"),
+        replied("second"),
+    ]
+    await host.record(rows)
+    host.restart()
+    kept = from_disk(rows)
+    kept[2] |= {"content": "two", "api_content": rows[2]["content"]}
+    await host.record([*kept, said("three")])
+    assert await host.stored() == [*words(rows), "three"]
+    assert len(await host.home.rows(HERE)) == 5
+
+
+async def test_what_a_compaction_stored_unheard_is_not_stored_twice(host: Host) -> None:
+    rows = long(20)
+    await host.record(rows[:-1])
+    with pytest.MonkeyPatch.context() as patched:
+        compact = host.client.compact
+
+        def unheard(*given: Any, **named: Any) -> None:
+            compact(*given, **named)
+            raise Unavailable("gone", code=StatusCode.UNAVAILABLE)
+
+        patched.setattr(host.client, "compact", unheard)
+        with pytest.raises(Unavailable):
+            await host.compact(rows)
+    await host.record(rows)
+    assert await host.stored() == words(rows)
+
+
+async def test_a_compaction_whose_keeping_was_unheard_is_kept_under_another_id(host: Host) -> None:
+    rows = long(20)
+    made = await host.compact(rows)
+    before, other = host.talk, Conversation(host.client, "hermes", "h2")
+    with pytest.MonkeyPatch.context() as patched:
+
+        def lost(*_: Any, **__: Any) -> None:
+            raise Unavailable("gone", code=StatusCode.UNAVAILABLE)
+
+        patched.setattr(host.client, "commit_compaction", lost)
+        await host.do(lambda: other.begin(model="m", window=64_000, continues=before))
+    await host.do(lambda: other.record([*made, said("next")]))
+    shown = await host.home.client.assemble(other.ref)
+    assert any(item.HasField("summary") for item in shown.items)
+
+
 async def test_a_session_goes_on_under_another_id(host: Host) -> None:
     rows = long(20)
     made = await host.compact(rows)
     await host.do(host.talk.taken)
-    before, other = host.talk.ref, Conversation(host.client, "hermes", "h2")
+    before, other = host.talk, Conversation(host.client, "hermes", "h2")
     await host.do(lambda: other.begin(model="m", window=64_000, continues=before))
     await host.do(lambda: other.record([*from_disk(made), said("next")]))
     assert (await host.do(lambda: other.due(None))).tokens > 0
@@ -199,7 +310,7 @@ async def test_a_session_goes_on_under_another_id(host: Host) -> None:
 async def test_a_session_that_was_never_stored_keeps_none_that_follows_it_from_being(
     host: Host,
 ) -> None:
-    gone = ref("never", agent="hermes")
+    gone = Conversation(host.client, "hermes", "never")
     await host.do(lambda: host.talk.begin(model="m", window=64_000, continues=gone))
     await host.record([said("one"), replied("first")])
     assert await host.stored() == ["one", "first"]
@@ -218,7 +329,6 @@ async def test_while_the_service_is_away_nothing_is_lost(host: Host) -> None:
     away = Conversation(Client("127.0.0.1:1", retry_for=0), "hermes", "h1")
     with pytest.raises(ContextEngineError):
         await host.do(lambda: away.record(rows))
-    assert MARK not in rows[0]
     rows += [replied("first"), said("two")]
     await host.record(rows)
     assert await host.stored() == ["one", "first", "two"]
@@ -257,4 +367,4 @@ def test_a_block_is_found_wherever_it_stands(inner: str) -> None:
         assert part(text).items == ("ce:1", "ce:2")
         assert part(text).words == kept
     (row,) = listed([{"role": "user", "content": [{"type": "text", "text": f"{made}\n\nhi"}]}])
-    assert row.said == {"role": "user", "content": [{"type": "text", "text": "hi"}]}
+    assert row.said == [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]

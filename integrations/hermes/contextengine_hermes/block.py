@@ -20,12 +20,21 @@ _JOINT = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """A text without the blocks in it."""
+    """A text and the blocks in it."""
 
-    words: str
-    """What others said in it."""
-    items: tuple[str, ...]
-    """The ids of the service's items that its blocks hold."""
+    pieces: tuple[str | tuple[str, ...], ...]
+    """In order: what others said, and the ids of the service's items that a block holds."""
+
+    @property
+    def words(self) -> str:
+        """What others said in it."""
+        return _JOINT.join(piece for piece in self.pieces if isinstance(piece, str))
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The ids of the service's items that its blocks hold."""
+        blocks = [piece for piece in self.pieces if not isinstance(piece, str)]
+        return tuple(one for ids in blocks for one in ids)
 
 
 def block(items: Sequence[tuple[str, str]], addition: str) -> str:
@@ -38,21 +47,18 @@ def block(items: Sequence[tuple[str, str]], addition: str) -> str:
 
 def part(text: str) -> Parted:
     """Takes the blocks out of a text. What only looks like one stays."""
-    pieces: list[str] = []
-    items: list[str] = []
-    at = 0
-    while found := _OPENING.search(text, at):
-        end = _end(text, found)
+    pieces: list[str | tuple[str, ...]] = []
+    at = search = 0
+    while found := _OPENING.search(text, search):
+        end = search = _end(text, found)
         if end < 0:
-            pieces.append(text[at : found.end()])
-            at = found.end()
+            search = found.end()
             continue
         pieces.append(text[at : found.start()].removesuffix(_JOINT))
-        items.extend(filter(None, found[1].split(",")))
-        at = end
-        if text.startswith(_JOINT, at) and not any(pieces):
-            at += len(_JOINT)
-    return Parted("".join([*pieces, text[at:]]), tuple(items))
+        pieces.append(tuple(filter(None, found[1].split(","))))
+        at = search = end + len(_JOINT) * text.startswith(_JOINT, end)
+    pieces.append(text[at:])
+    return Parted(tuple(piece for piece in pieces if piece != ""))
 
 
 def _end(text: str, opening: re.Match[str]) -> int:

@@ -1,8 +1,9 @@
 """A conversation of Hermes beside the session that keeps it.
 
-Hermes has one list of messages without ids. What of it the session holds is remembered by a mark in
-each message: as long as the list only grows, what is new is sent, else the whole list, which the
-service aligns with what it has. A list that ends sooner was taken back.
+Hermes has one list of messages without ids. What of it the session holds is remembered by what each
+message says: as long as the list only grows, what is new is sent, else the whole list, which the
+service aligns with what it has. A list that ends sooner was taken back. Nothing is written into
+Hermes' messages: by their being equal it knows that a compaction changed nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from contextengine import Client, ContextEngineError, Message, SessionRef, batches, fields
+from contextengine import Client, ContextEngineError, SessionRef, batches, fields
 from contextengine.errors import is_borne
 from contextengine.times import timed
 from contextengine.types import (
@@ -24,10 +25,8 @@ from contextengine.types import (
 )
 
 from .block import part
-from .rows import Listed, Row, listed, placed
+from .rows import Listed, Row, listed, messages_of, names_of, pieces_of, placed
 
-MARK = "_contextengine"
-"""Where a message of Hermes remembers that it is stored: not sent to a model, not written down."""
 HOST = HostInfo(
     host_id="hermes",
     capabilities=["bootstrap", "after-turn", "compact"],
@@ -58,24 +57,27 @@ class Conversation:
     def __init__(self, client: Client, agent: str, session_id: str, session_key: str = "") -> None:
         self._client = client
         self.ref = SessionRef(agent_id=agent, session_id=session_id, session_key=session_key)
-        self._held = 0
-        """How many messages of Hermes' list, from the first, are stored and marked."""
+        self._held: list[bytes] = []
+        """The names of the pieces of Hermes' list that are stored, from the first. Empty: the whole
+        list is sent."""
+        self._listed: list[bytes] = []
+        """Those of the list that was seen last."""
         self._proposal = ""
         self._proposed = ""
         """The block of the list that was proposed."""
         self._introduction: BootstrapRequest | None = BootstrapRequest(host=HOST)
         """What the service was not told yet."""
+        self._before: Conversation | None = None
+        """What goes on in this one, which the service was not told yet."""
 
-    def begin(self, *, model: str, window: int, continues: SessionRef | None = None) -> None:
+    def begin(self, *, model: str, window: int, continues: Conversation | None = None) -> None:
         """Says which model is called, and which session goes on in this one. Where the service is
         away it is told later."""
         told = BootstrapRequest(host=HOST, model=model)
         if window > 0:
             told.window = window
         if continues is not None:
-            told.continues.CopyFrom(continues)
-        elif self._introduction is not None and self._introduction.HasField("continues"):
-            told.continues.CopyFrom(self._introduction.continues)
+            self._before, self._listed = continues, continues._listed
         self._introduction = told
         try:
             self._introduce()
@@ -92,9 +94,9 @@ class Conversation:
             self._append(found, ended=ended)
         elif found:
             live = _live(found)
-            self._held = 0
+            self._held = []
             self._client.should_compact(self.ref, live=live, timeout=COMPACT_S)
-            self._mark(found)
+            self._hold(found)
             if ended:
                 self._client.after_turn(self.ref, [], timeout=TELL_S)
 
@@ -110,7 +112,7 @@ class Conversation:
     def judge(self, rows: Sequence[Row]) -> ShouldCompactResponse:
         """Whether there is anything to compact in a list, which is not stored. Raises
         ContextEngineError, FormatError."""
-        live = LiveCompaction(messages=_messages(listed(rows)))
+        live = LiveCompaction(messages=messages_of(pieces_of(listed(rows))))
         return self._client.should_compact(self.ref, live=live, preflight=True, timeout=TELL_S)
 
     def compact(
@@ -142,22 +144,22 @@ class Conversation:
             asked["current_token_count"] = tokens
         if room > 0:
             asked["budget"] = Budget(message_tokens=room)
+        behind, self._held = self._behind(found), []
         reply: CompactResponse = self._client.compact(self.ref, **asked)
-        self._mark(found)
         self._proposal, self._proposed = reply.proposal_id, ""
-        if not reply.changed:
+        made = placed(reply.items, found, reply.system_prompt_addition) if reply.changed else []
+        if not made or not behind.isdisjoint(names_of(pieces_of(listed(made)))):
+            # What could not be taken back is shown all the same: Hermes would have it twice.
             self._settle([])
-            return Compacted(list(rows), changed=False)
-        made = placed(reply.items, found, reply.system_prompt_addition)
-        self._proposed = next(
-            (row["content"] for row in made if part(str(row.get("content"))).items), ""
-        )
-        return Compacted(made, changed=True)
+            made = []
+        self._hold(listed(made or rows), sent=not behind)
+        self._proposed = next((one for one in _blocks(made) if one not in _blocks(rows)), "")
+        return Compacted(made or list(rows), changed=bool(made))
 
     @property
     def proposing(self) -> bool:
         """True from a compaction until it is known whether Hermes goes on with its list."""
-        return bool(self._proposal)
+        return bool(self._proposal or self._proposed)
 
     def taken(self) -> None:
         """Hermes goes on with the list of the last compaction. Raises ContextEngineError."""
@@ -170,6 +172,7 @@ class Conversation:
                 self._proposed in str(one.row.get("content")) for one in found
             )
             self._answer(accept=bool(shown))
+        self._proposed = ""
 
     def _answer(self, *, accept: bool) -> None:
         if self._proposal:
@@ -180,14 +183,18 @@ class Conversation:
                 )
             )
             self._proposal = ""
+        self._proposed = ""
 
     def _introduce(self) -> None:
-        told = self._introduction
+        told, before = self._introduction, self._before
         if told is None:
             return
+        if before is not None:
+            before.taken()
+            told.continues.CopyFrom(before.ref)
         named = {field.name: value for field, value in told.ListFields()}
         self._tell(lambda: self._client.bootstrap(self.ref, timeout=TELL_S, **named))
-        self._introduction = None
+        self._introduction = self._before = None
 
     def _tell(self, call: Callable[[], object]) -> None:
         """What the service refuses for what it is would be refused each time, and keep all that
@@ -201,34 +208,40 @@ class Conversation:
             _log.warning("contextengine: refused: %s", error)
 
     def _grew(self, found: Sequence[Listed]) -> bool:
-        """Whether the list is what is stored and more behind it."""
-        return 0 < self._held <= len(found) and all(
-            found[at].row.get(MARK) == self._name(at, found[at]) for at in range(self._held)
+        """Whether the list is what is stored and more behind it, which others said."""
+        pieces, known = pieces_of(found), len(self._held)
+        new = pieces[known:]
+        return (
+            0 < known <= len(pieces)
+            and not any(isinstance(piece, str) for piece in new)
+            and self._held == names_of(pieces[:known])
         )
 
+    def _behind(self, found: Sequence[Listed]) -> frozenset[bytes]:
+        """What is stored behind a list, which Hermes took back, or keeps beside it where only the
+        beginning is compacted (`/compress here`)."""
+        names = names_of(pieces_of(found))
+        same = names == self._listed[: len(names)]
+        return frozenset(self._listed[len(names) :]) if same else frozenset()
+
     def _append(self, found: Sequence[Listed], *, ended: bool) -> None:
-        begin, self._held = self._held, 0
-        for some in batches(timed(_messages(found[begin:]), begin)):
+        known, self._held = len(self._held), []
+        for some in batches(timed(messages_of(pieces_of(found)[known:]), known)):
             self._client.ingest_batch(self.ref, some, timeout=TELL_S)
         if ended:
             self._client.after_turn(self.ref, [], timeout=TELL_S)
-        self._mark(found)
+        self._hold(found)
 
-    def _mark(self, found: Sequence[Listed]) -> None:
-        for at, one in enumerate(found):
-            one.row[MARK] = self._name(at, one)
-        self._held = len(found)
-
-    def _name(self, at: int, one: Listed) -> str:
-        """Another one where Hermes rewrote the message."""
-        content = one.row.get("content")
-        size = len(content) if isinstance(content, str) else 0
-        return f"{self.ref.session_id}:{at}:{size}"
+    def _hold(self, found: Sequence[Listed], *, sent: bool = True) -> None:
+        self._listed = names_of(pieces_of(found))
+        self._held = self._listed if sent else []
 
 
-def _messages(found: Sequence[Listed]) -> list[Message]:
-    return [message for one in found for message in one.messages()]
+def _blocks(rows: Sequence[Row]) -> list[str]:
+    """The blocks of a list that show items of the service."""
+    texts = [str(row.get("content")) for row in rows if row.get("role") == "user"]
+    return [text for text in texts if part(text).items]
 
 
 def _live(found: Sequence[Listed]) -> LiveCompaction:
-    return LiveCompaction(messages=_messages(found), store_new=True, takes_back=True)
+    return LiveCompaction(messages=messages_of(pieces_of(found)), store_new=True, takes_back=True)

@@ -89,7 +89,7 @@ class ContextengineEngine(ContextEngine):
         now.begin(
             model=self._model,
             window=self.context_length,
-            continues=self._shared().conversation(str(old)).ref if goes_on else None,
+            continues=self._shared().conversation(str(old)) if goes_on else None,
         )
 
     def on_session_end(self, session_id: str, messages: list[Row]) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from contextengine import Message, user
 from contextengine.formats import from_openai, to_openai
-from contextengine.types import ROLE_DEVELOPER, ROLE_SYSTEM, Item
+from contextengine.types import ROLE_CUSTOM, ROLE_DEVELOPER, ROLE_SYSTEM, Item
 
 from .block import block, part
+from .tasks import without_tasks
 
 Row = dict[str, Any]
 """A message of Hermes. Keys that begin with an underscore are not sent to a model."""
@@ -18,34 +21,53 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A message of Hermes' list, and what of it is not ours."""
+    """A message of Hermes' list, and what stands in it."""
 
     row: Row
     """As Hermes has it."""
-    said: Row | None
-    """What others said in it, without Hermes' own keys. None: nothing."""
-    items: tuple[str, ...] = ()
-    """Items of the service that it shows."""
+    told: tuple[str | Row, ...]
+    """In order: ids of items of the service, and messages that others said, without Hermes' own
+    keys. Hermes joins messages of users that stand side by side, so it may hold several."""
 
-    def messages(self) -> Iterator[Message]:
-        """As the service is told of it: its own items by their ids alone."""
-        for one in self.items:
-            yield user("(an item of the service)", id=one)
-        if self.said is not None:
-            yield from from_openai([self.said])
+    @property
+    def said(self) -> list[Row]:
+        """What others said in it."""
+        return [one for one in self.told if not isinstance(one, str)]
+
+
+def pieces_of(found: Iterable[Listed]) -> list[str | Row]:
+    """What a list is made of, however Hermes joined it."""
+    return [piece for one in found for piece in one.told]
+
+
+def names_of(pieces: Iterable[str | Row]) -> list[bytes]:
+    """What tells each from others, also when Hermes read it from its disk, where pictures are
+    words, ends are stripped and there are more details."""
+    return [one.encode() if isinstance(one, str) else _name(one) for one in pieces]
+
+
+def messages_of(pieces: Iterable[str | Row]) -> list[Message]:
+    """As the service is told of them: its own items by their ids alone. Raises FormatError."""
+    return [
+        user("(an item of the service)", id=one) if isinstance(one, str) else from_openai([one])[0]
+        for one in pieces
+    ]
 
 
 def listed(rows: Iterable[Row]) -> list[Listed]:
-    """A list of Hermes. What Hermes made up for one request only is left out."""
-    return [_listed(row) for row in rows if not _passing(row)]
+    """A list of Hermes. What Hermes made up itself is left out."""
+    found = [Listed(row, tuple(_told(row))) for row in rows if not _passing(row)]
+    return [one for one in found if one.told]
 
 
 def placed(items: Sequence[Item], known: Sequence[Listed], addition: str) -> list[Row]:
     """The list that the service answered, in Hermes' own messages where they are shown verbatim.
-    Summaries that stand side by side are one message; what the model is told of them stands in the
-    first."""
+    Summaries and notes that stand side by side are one message; what the model is told of them
+    stands in the first."""
     rows: list[Row] = []
     shown: list[tuple[str, str]] = []
+    own = [(one, said) for one in known for said in one.said]
+    names = [_name(said) for _, said in own]
     at = 0
 
     def close() -> None:
@@ -56,19 +78,20 @@ def placed(items: Sequence[Item], known: Sequence[Listed], addition: str) -> lis
             addition = ""
 
     for item in items:
-        if item.HasField("summary"):
+        if item.HasField("summary") or item.message.role == ROLE_CUSTOM:
             shown.append((item.message.id, "".join(p.text.text for p in item.message.parts)))
             continue
         if shown or (addition and item.message.role not in _LEADING):
             close()
         for written in to_openai([item.message]):
-            found = _find(written, known, at)
+            verbatim = item.message.HasField("native")
+            found = _find(written, own, names, at) if verbatim else None
             if found is None:
                 rows.append(written)
                 continue
             at = found + 1
-            whole = known[found]
-            rows.append({**whole.row, **written} if whole.items else whole.row)
+            whole, said = own[found]
+            rows.append(whole.row if whole.told == (said,) else {**whole.row, **said})
     close()
     return rows
 
@@ -78,44 +101,90 @@ _NOTE = "ce:note"
 """Stands for a block that shows no item, only what the model is told."""
 
 
-def _find(written: Row, known: Sequence[Listed], begin: int) -> int | None:
-    """Which message of the list it is."""
-    for at in range(begin, len(known)):
-        said = known[at].said
-        if said == written:
-            return at
-    return None
+def _find(
+    written: Row, own: Sequence[tuple[Listed, Row]], names: Sequence[bytes], begin: int
+) -> int | None:
+    """Which message of the list it is. A result is the one of its call, whose message was the last:
+    Hermes may have shortened it, or written a user's words behind it."""
+    if written["role"] == "tool":
+        for at in range(begin, len(own)):
+            said = own[at][1]
+            if said.get("role") != "tool":
+                break
+            if said.get("tool_call_id") == written["tool_call_id"]:
+                return at
+    name = _name(written)
+    return next((at for at in range(begin, len(own)) if names[at] == name), None)
 
 
-def _listed(row: Row) -> Listed:
-    said = {key: value for key, value in row.items() if not key.startswith("_")}
-    content = row.get("content")
+def _name(said: Row) -> bytes:
+    calls = said.get("tool_calls") or None
+    parts = [said.get("role"), _flat(said.get("content")), calls, said.get("tool_call_id")]
+    whole = json.dumps(parts, sort_keys=True, default=str)
+    return blake2b(whole.encode(), digest_size=16).digest()
+
+
+def _told(row: Row) -> Iterator[str | Row]:
+    """What stands in a message. What was sent counts, where Hermes wrote down something else."""
+    said = {key: value for key, value in row.items() if key[0] != "_"}
+    content, sent = row.get("content"), row.get("api_content")
+    if isinstance(content, str) and isinstance(sent, str) and not sent.startswith(content):
+        said["content"] = content = sent
     if row.get("role") != "user" or not isinstance(content, str | list):
-        return Listed(row, said)
-    pieces = content if isinstance(content, list) else [{"text": content}]
-    kept, items = _parted(pieces)
-    if not items:
-        return Listed(row, said)
-    words = kept if isinstance(content, list) else "".join(piece["text"] for piece in kept)
-    return Listed(row, {**said, "content": words} if words else None, tuple(items))
-
-
-def _parted(pieces: Sequence[Any]) -> tuple[list[Any], list[str]]:
-    """Parts of a message without the blocks in their texts, and the items of those."""
+        yield said
+        return
+    whole = content if isinstance(content, list) else [{"text": content}]
     kept: list[Any] = []
-    items: list[str] = []
-    for piece in pieces:
-        text = piece.get("text") if isinstance(piece, Mapping) else None
-        found = part(text) if isinstance(text, str) else None
-        if found is None or found.words == text:
-            kept.append(piece)
+    for one in _parted(whole):
+        if not isinstance(one, str):
+            kept.append(one)
             continue
-        items.extend(found.items or (_NOTE,))
-        if found.words.strip():
-            kept.append({**piece, "text": found.words})
-    return kept, items
+        if kept:
+            yield _partly(said, kept)
+            kept = []
+        yield one
+    if kept:
+        yield said if kept == whole else _partly(said, kept)
+
+
+def _partly(said: Row, kept: list[Any]) -> Row:
+    """A message that others said, without what else stands in the row."""
+    words = kept if isinstance(said["content"], list) else kept[0]["text"]
+    return {key: said[key] for key in said if key != "api_content"} | {"content": words}
+
+
+def _parted(whole: Sequence[Any]) -> Iterator[Any]:
+    """Parts of a message, with the ids of the service's items in place of blocks in their texts;
+    without the task list that Hermes writes down behind a compaction."""
+    for one in whole:
+        text = one.get("text") if isinstance(one, Mapping) else None
+        if not isinstance(text, str):
+            yield one
+            continue
+        for piece in part(text).pieces or ("",):
+            if not isinstance(piece, str):
+                yield from piece or (_NOTE,)
+            elif (words := without_tasks(piece)) == text:
+                yield one
+            elif words.strip():
+                yield {**one, "text": words}
+
+
+def _flat(content: object) -> str:
+    """A content as Hermes writes it down."""
+    if not isinstance(content, list):
+        return str(content or "").strip()
+    pieces = [piece if isinstance(piece, Mapping) else {} for piece in content]
+    return "\n".join(str(piece.get("text", _PICTURE)) for piece in pieces).strip()
+
+
+_PICTURE = "[screenshot]"
+_TASKS = "_todo_snapshot_synthetic"
 
 
 def _passing(row: Row) -> bool:
-    """Whether Hermes made it up to get a turn going again: it takes it back itself."""
-    return any(key.endswith("_synthetic") or key == "_thinking_prefill" for key in row)
+    """Whether Hermes made it up to get a turn going again: it takes it back itself. Its task list
+    stays, and the user's next words may be joined to it."""
+    return any(
+        (key.endswith("_synthetic") and key != _TASKS) or key == "_thinking_prefill" for key in row
+    )
