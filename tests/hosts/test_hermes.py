@@ -22,10 +22,6 @@ from tests.integration.harness import House, house, ref
 
 Answer = TypeVar("Answer")
 HERE = ref("h1", agent="hermes")
-TASKS = """[Your active task list was preserved across context compression]
-- [>] 1. build the house,
-and the door (in_progress)
-- [ ] 2. paint it (pending)"""
 
 
 def said(words: str) -> Row:
@@ -42,11 +38,6 @@ def worked(call: str, result: str) -> list[Row]:
     calls = [{"id": call, "type": "function", "function": function}]
     asked = {"role": "assistant", "content": "", "tool_calls": calls, "finish_reason": "tool_calls"}
     return [asked, {"role": "tool", "tool_call_id": call, "content": result}]
-
-
-def work(at: int) -> list[Row]:
-    """A step that says much."""
-    return worked(f"c{at}", f"result {at} " + "so " * 300)
 
 
 def long(turns: int) -> list[Row]:
@@ -204,62 +195,6 @@ async def test_a_compaction_that_changes_nothing_leaves_the_very_list(host: Host
     assert made.rows == before
 
 
-async def test_words_that_hermes_joined_to_its_task_list_are_stored_without_it(host: Host) -> None:
-    rows = [*long(1), {"role": "user", "content": TASKS, "_todo_snapshot_synthetic": True}]
-    await host.record(rows)
-    rows[-1]["content"] += "\n\nnow the door"
-    await host.record(rows)
-    assert await host.stored() == [*words(rows[:2]), "now the door"]
-    host.restart()
-    await host.record([*from_disk(rows), replied("open")])
-    assert await host.stored() == [*words(rows[:2]), "now the door", "open"]
-
-
-async def test_a_request_between_two_summaries_stays_between_them(host: Host) -> None:
-    """As after a compaction amid a long turn: Hermes joins the three."""
-    rows = [*long(12), said("the request"), *(row for at in range(24) for row in work(at))]
-    made = await host.compact(rows)
-    parts = [row for row in made if row["role"] == "user"]
-    assert [part(row["content"]).words for row in parts] == ["", "the request", ""]
-    assert made[:3] == parts
-    joined = {**made[0], "content": "\n\n".join(words(made[:3]))}
-    await host.record([joined, *made[3:], said("next")])
-    assert await host.stored() == [*words(rows), "next"]
-    again = await host.compact([joined, *made[3:], said("next"), *long(20), said("last")])
-    assert "the request" in str(again) or await host.summaries() > 2
-
-
-@pytest.mark.parametrize("turned", [False, True])
-async def test_a_compaction_of_the_beginning_shows_nothing_twice(host: Host, turned: bool) -> None:
-    """As `/compress here`: Hermes keeps the newest turns itself, and puts them behind the list."""
-    rows = long(20)
-    await host.record(rows)
-    if turned:
-        before, host.talk = host.talk, Conversation(host.client, "hermes", "h2")
-        await host.do(lambda: host.talk.begin(model="m", window=64_000, continues=before))
-    made = await host.compact(rows[:-4])
-    assert not any(row in rows[-4:] for row in made)
-    await host.record([*made, *rows[-4:], said("next")])
-    there = [row for row in await host.home.rows(host.talk.ref) if not row.retired_revision]
-    assert [text_of(row.message) for row in there] == [*words(rows), "next"]
-
-
-async def test_a_message_that_hermes_wrote_down_in_other_words_is_the_same(host: Host) -> None:
-    rows = [
-        said("one"),
-        replied("first"),
-        said("[a note of the gateway's]\n\ntwo"),
-        replied("second"),
-    ]
-    await host.record(rows)
-    host.restart()
-    kept = from_disk(rows)
-    kept[2] |= {"content": "two", "api_content": rows[2]["content"]}
-    await host.record([*kept, said("three")])
-    assert await host.stored() == [*words(rows), "three"]
-    assert len(await host.home.rows(HERE)) == 5
-
-
 async def test_what_a_compaction_stored_unheard_is_not_stored_twice(host: Host) -> None:
     rows = long(20)
     await host.record(rows[:-1])
@@ -322,6 +257,15 @@ async def test_a_proposal_that_is_gone_keeps_nothing_from_being_stored(host: Hos
     await host.home.client.sessions.delete(HERE)
     await host.record([*made, said("next")])
     assert (await host.stored())[-1] == "next"
+
+
+async def test_two_threads_store_a_list_once(host: Host) -> None:
+    """As where Hermes ends while a turn runs."""
+    rows = [said("one")]
+    await host.record(rows)
+    rows.append(replied("first"))
+    await asyncio.gather(*(host.record(rows) for _ in range(8)))
+    assert await host.stored() == ["one", "first"]
 
 
 async def test_while_the_service_is_away_nothing_is_lost(host: Host) -> None:

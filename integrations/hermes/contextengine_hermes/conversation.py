@@ -9,11 +9,15 @@ Hermes' messages: by their being equal it knows that a compaction changed nothin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from grpc import StatusCode
+
 from contextengine import Client, ContextEngineError, SessionRef, batches, fields
-from contextengine.errors import is_borne
+from contextengine.errors import Unavailable, is_borne
 from contextengine.times import timed
 from contextengine.types import (
     BootstrapRequest,
@@ -25,7 +29,7 @@ from contextengine.types import (
 )
 
 from .block import part
-from .rows import Listed, Row, listed, messages_of, names_of, pieces_of, placed
+from .rows import Listed, Row, listed, messages_of, names_of, pieces_of, placed, steered
 
 HOST = HostInfo(
     host_id="hermes",
@@ -57,6 +61,7 @@ class Conversation:
     def __init__(self, client: Client, agent: str, session_id: str, session_key: str = "") -> None:
         self._client = client
         self.ref = SessionRef(agent_id=agent, session_id=session_id, session_key=session_key)
+        self._busy = threading.RLock()
         self._held: list[bytes] = []
         """The names of the pieces of Hermes' list that are stored, from the first. Empty: the whole
         list is sent."""
@@ -80,7 +85,8 @@ class Conversation:
             self._before, self._listed = continues, continues._listed
         self._introduction = told
         try:
-            self._introduce()
+            with self._alone():
+                self._introduce()
         except ContextEngineError as error:
             _log.warning("contextengine: the session is introduced later: %s", error)
 
@@ -88,22 +94,42 @@ class Conversation:
         """Stores what of Hermes' list is not stored yet. ended: the turn is over, so that the
         service may compact. Raises ContextEngineError, FormatError."""
         found = listed(rows)
-        self._settle(found)
-        self._introduce()
-        if self._grew(found):
-            self._append(found, ended=ended)
-        elif found:
-            live = _live(found)
+        with self._alone():
+            self._settle(found)
+            self._introduce()
+            if self._grew(found):
+                self._append(found, ended=ended)
+            elif found:
+                self._take(found)
+                if ended:
+                    self._client.after_turn(self.ref, [], timeout=TELL_S)
+
+    def _take(self, found: Sequence[Listed]) -> None:
+        """Stores what of a list is not stored yet, wherever it stands there."""
+        self._reopen(found)
+        self._held = []
+        self._client.should_compact(self.ref, live=_live(found), timeout=COMPACT_S)
+        self._hold(found)
+
+    def _reopen(self, found: Sequence[Listed]) -> None:
+        """Takes back a stored result, and what follows it, where a user's words have come to stand
+        behind it: a result is known by its call, whatever it says."""
+        pieces = pieces_of(found)
+        names = names_of(pieces)
+        both = zip(names, self._listed, strict=False)
+        at = next((at for at, (name, before) in enumerate(both) if name != before), len(names))
+        if at < min(len(names), len(self._listed)) and steered(pieces[at]):
+            live = LiveCompaction(
+                messages=messages_of(pieces[:at]), store_new=True, takes_back=True
+            )
             self._held = []
             self._client.should_compact(self.ref, live=live, timeout=COMPACT_S)
-            self._hold(found)
-            if ended:
-                self._client.after_turn(self.ref, [], timeout=TELL_S)
 
     def due(self, prompt_tokens: int | None, *, preflight: bool = False) -> ShouldCompactResponse:
         """Whether a compaction is due, by the prompt's tokens as Hermes knows them. Raises
         ContextEngineError."""
-        self._introduce()
+        with self._alone():
+            self._introduce()
         asked: fields.ShouldCompact = {"preflight": preflight, "timeout": TELL_S}
         if prompt_tokens is not None:
             asked["prompt_tokens"] = prompt_tokens
@@ -129,8 +155,6 @@ class Conversation:
         not stored yet. room: tokens that the list may have; 0: what the window leaves. Raises
         ContextEngineError, FormatError."""
         found = listed(rows)
-        self._settle(found)
-        self._introduce()
         asked: fields.Compact = {
             "live": _live(found),
             "propose_only": True,
@@ -144,6 +168,15 @@ class Conversation:
             asked["current_token_count"] = tokens
         if room > 0:
             asked["budget"] = Budget(message_tokens=room)
+        with self._alone():
+            return self._compacted(rows, found, asked)
+
+    def _compacted(
+        self, rows: Sequence[Row], found: Sequence[Listed], asked: fields.Compact
+    ) -> Compacted:
+        self._settle(found)
+        self._introduce()
+        self._reopen(found)
         behind, self._held = self._behind(found), []
         reply: CompactResponse = self._client.compact(self.ref, **asked)
         self._proposal, self._proposed = reply.proposal_id, ""
@@ -163,7 +196,19 @@ class Conversation:
 
     def taken(self) -> None:
         """Hermes goes on with the list of the last compaction. Raises ContextEngineError."""
-        self._answer(accept=True)
+        with self._alone():
+            self._answer(accept=True)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time: Hermes ends a session beside the turn that runs in it. What would
+        wait for a compaction is done later."""
+        if not self._busy.acquire(timeout=TELL_S):
+            raise Unavailable("another thread compacts", code=StatusCode.UNAVAILABLE)
+        try:
+            yield
+        finally:
+            self._busy.release()
 
     def _settle(self, found: Sequence[Listed]) -> None:
         """Keeps what was proposed where the list shows it, and gives it up where it does not."""

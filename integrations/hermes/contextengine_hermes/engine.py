@@ -20,6 +20,7 @@ from contextengine.overflow import SHARE
 from contextengine.types import Usage
 
 from .conversation import TELL_S, Conversation
+from .review import reviews
 from .rows import Row
 from .service import Service, service
 
@@ -94,7 +95,7 @@ class ContextengineEngine(ContextEngine):
 
     def on_session_end(self, session_id: str, messages: list[Row]) -> None:
         """A conversation ends for now: what is not stored is stored."""
-        if not session_id:
+        if not session_id or reviews():
             return
         ended = self._shared().conversation(session_id)
         if ended.proposing:  # said amid a compaction, of the list before it, which is stored

@@ -10,13 +10,11 @@ from typing import Any
 from contextengine import ContextEngineError
 
 from .engine import TROUBLE, ContextengineEngine
+from .review import reviews
 from .rows import Row
 from .service import service
 
 _log = logging.getLogger(__name__)
-REVIEW = "background_review"
-"""Where Hermes looks back at a conversation in a copy of it, under the same session id: none of it
-is said in the conversation."""
 
 
 def register(ctx: Any) -> None:
@@ -58,17 +56,9 @@ def status(words: str = "") -> str:
 
 
 def _record(session_id: str, rows: Sequence[Row], *, ended: bool) -> None:
-    if not session_id or not rows or _reviews():
+    if not session_id or not rows or reviews():
         return
     try:
         service().conversation(session_id).record(rows, ended=ended)
     except TROUBLE as error:
         _log.warning("contextengine: stored later: %s", error)
-
-
-def _reviews() -> bool:
-    try:
-        from tools.skill_provenance import get_current_write_origin
-    except ImportError:
-        return False
-    return bool(get_current_write_origin() == REVIEW)

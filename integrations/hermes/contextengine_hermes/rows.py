@@ -9,14 +9,23 @@ from hashlib import blake2b
 from typing import Any
 
 from contextengine import Message, user
-from contextengine.formats import from_openai, to_openai
-from contextengine.types import ROLE_CUSTOM, ROLE_DEVELOPER, ROLE_SYSTEM, Item
+from contextengine.formats import FormatError, from_openai, to_openai
+from contextengine.types import (
+    ROLE_CUSTOM,
+    ROLE_DEVELOPER,
+    ROLE_SYSTEM,
+    Item,
+    Part,
+    TextPart,
+)
 
 from .block import block, part
 from .tasks import without_tasks
 
 Row = dict[str, Any]
 """A message of Hermes. Keys that begin with an underscore are not sent to a model."""
+NAMELESS = "invalid_tool_call"
+"""The name under which Hermes sends a call that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +56,21 @@ def names_of(pieces: Iterable[str | Row]) -> list[bytes]:
 
 
 def messages_of(pieces: Iterable[str | Row]) -> list[Message]:
-    """As the service is told of them: its own items by their ids alone. Raises FormatError."""
+    """As the service is told of them: its own items by their ids alone."""
     return [
-        user("(an item of the service)", id=one) if isinstance(one, str) else from_openai([one])[0]
+        user("(an item of the service)", id=one) if isinstance(one, str) else _message(one)
         for one in pieces
     ]
+
+
+def steered(piece: str | Row) -> bool:
+    """Whether a user's words stand behind a tool's result: there Hermes writes what is said to it
+    amid a turn, in a message that it may have sent before."""
+    return (
+        not isinstance(piece, str)
+        and piece.get("role") == "tool"
+        and _flat(piece.get("content")).endswith("[/OUT-OF-BAND USER MESSAGE]")
+    )
 
 
 def listed(rows: Iterable[Row]) -> list[Listed]:
@@ -124,12 +143,26 @@ def _name(said: Row) -> bytes:
     return blake2b(whole.encode(), digest_size=16).digest()
 
 
+def _message(said: Row) -> Message:
+    """A message; what is none in the format stands in its text, so that it keeps nothing that
+    follows from being stored."""
+    try:
+        return from_openai([said])[0]
+    except FormatError:
+        written = json.dumps(said, default=str, sort_keys=True)
+        return Message(
+            role=ROLE_CUSTOM, custom_role="unreadable", parts=[Part(text=TextPart(text=written))]
+        )
+
+
 def _told(row: Row) -> Iterator[str | Row]:
     """What stands in a message. What was sent counts, where Hermes wrote down something else."""
     said = {key: value for key, value in row.items() if key[0] != "_"}
     content, sent = row.get("content"), row.get("api_content")
     if isinstance(content, str) and isinstance(sent, str) and not sent.startswith(content):
         said["content"] = content = sent
+    if said.get("tool_calls"):
+        said["tool_calls"] = [_named(call) for call in said["tool_calls"]]
     if row.get("role") != "user" or not isinstance(content, str | list):
         yield said
         return
@@ -145,6 +178,14 @@ def _told(row: Row) -> Iterator[str | Row]:
         yield one
     if kept:
         yield said if kept == whole else _partly(said, kept)
+
+
+def _named(call: Any) -> Any:
+    """A call, which a model may have made without a name: under the name that Hermes sends."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping) or str(function.get("name") or "").strip():
+        return call
+    return {**call, "function": {**function, "name": NAMELESS}}
 
 
 def _partly(said: Row, kept: list[Any]) -> Row:
