@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -264,7 +265,18 @@ async def test_two_threads_store_a_list_once(host: Host) -> None:
     rows = [said("one")]
     await host.record(rows)
     rows.append(replied("first"))
-    await asyncio.gather(*(host.record(rows) for _ in range(8)))
+    ingest = host.client.ingest_batch
+
+    def slow(*given: Any, **named: Any) -> Any:
+        other = threading.Thread(target=host.talk.record, args=(rows,))
+        other.start()
+        other.join(0.5)
+        return ingest(*given, **named)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(host.client, "ingest_batch", slow)
+        await host.record(rows)
+    await host.record(rows)
     assert await host.stored() == ["one", "first"]
 
 

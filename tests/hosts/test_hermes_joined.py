@@ -122,3 +122,15 @@ async def test_a_message_that_hermes_wrote_down_in_other_words_is_the_same(host:
     await host.record([*kept, said("three")])
     assert await host.stored() == [*words(rows), "three"]
     assert len(await host.home.rows(HERE)) == 5
+
+
+async def test_messages_that_hermes_joined_are_two(host: Host) -> None:
+    """As after a request that was not answered: the next one is joined to it, and with little room
+    the list shows nothing else."""
+    rows = [*long(3), said("one")]
+    await host.record(rows)
+    made = await host.compact([*rows, said("two\n\nand more")], room=80)
+    assert words(made)[-2:] == ["one", "two\n\nand more"]
+    joined = said("\n\n".join(words(made)))
+    await host.record([joined, replied("done")])
+    assert await host.stored() == [*words(rows), "two\n\nand more", "done"]

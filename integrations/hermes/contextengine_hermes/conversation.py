@@ -29,7 +29,7 @@ from contextengine.types import (
 )
 
 from .block import part
-from .rows import Listed, Row, listed, messages_of, names_of, pieces_of, placed, steered
+from .rows import Listed, Row, listed, messages_of, names_of, pieces_of, placed, steered, unjoined
 
 HOST = HostInfo(
     host_id="hermes",
@@ -93,7 +93,7 @@ class Conversation:
     def record(self, rows: Sequence[Row], *, ended: bool = False) -> None:
         """Stores what of Hermes' list is not stored yet. ended: the turn is over, so that the
         service may compact. Raises ContextEngineError, FormatError."""
-        found = listed(rows)
+        found = unjoined(listed(rows), self._listed)
         with self._alone():
             self._settle(found)
             self._introduce()
@@ -154,7 +154,7 @@ class Conversation:
         """The list after a compaction, which is kept once Hermes goes on with it. Stores what is
         not stored yet. room: tokens that the list may have; 0: what the window leaves. Raises
         ContextEngineError, FormatError."""
-        found = listed(rows)
+        found = unjoined(listed(rows), self._listed)
         asked: fields.Compact = {
             "live": _live(found),
             "propose_only": True,

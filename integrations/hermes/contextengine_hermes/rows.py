@@ -49,6 +49,40 @@ def pieces_of(found: Iterable[Listed]) -> list[str | Row]:
     return [piece for one in found for piece in one.told]
 
 
+def unjoined(found: Iterable[Listed], known: Sequence[bytes]) -> list[Listed]:
+    """A list with users' messages apart again that Hermes joined. known: the names of what it was
+    made of before."""
+    at = 0
+    made: list[Listed] = []
+    for one in found:
+        told: list[str | Row] = []
+        for piece in one.told:
+            parts = list(_unjoined(piece, known[at:]))
+            told += parts
+            at += len(parts)
+        made.append(Listed(one.row, tuple(told)))
+    return made
+
+
+def _unjoined(piece: str | Row, known: Sequence[bytes]) -> Iterator[str | Row]:
+    at = 0
+    while at < len(known) and not isinstance(piece, str) and piece.get("role") == "user":
+        content = piece.get("content")
+        size = known[at].partition(b" ")[0]
+        if not isinstance(content, str) or not size.isdigit() or _name(piece) == known[at]:
+            break
+        end = len(content) - len(content.lstrip()) + int(size)
+        first, rest = {**piece, "content": content[:end]}, content[end:]
+        first.pop("api_content", None)
+        words = rest.lstrip()
+        if not words or "\n\n" not in rest[: len(rest) - len(words)] or _name(first) != known[at]:
+            break
+        yield first
+        piece = {**first, "content": words}
+        at += 1
+    yield piece
+
+
 def names_of(pieces: Iterable[str | Row]) -> list[bytes]:
     """What tells each from others, also when Hermes read it from its disk, where pictures are
     words, ends are stripped and there are more details."""
@@ -138,9 +172,10 @@ def _find(
 
 def _name(said: Row) -> bytes:
     calls = said.get("tool_calls") or None
-    parts = [said.get("role"), _flat(said.get("content")), calls, said.get("tool_call_id")]
+    words = _flat(said.get("content"))
+    parts = [said.get("role"), words, calls, said.get("tool_call_id")]
     whole = json.dumps(parts, sort_keys=True, default=str)
-    return blake2b(whole.encode(), digest_size=16).digest()
+    return b"%d " % len(words) + blake2b(whole.encode(), digest_size=16).digest()
 
 
 def _message(said: Row) -> Message:
