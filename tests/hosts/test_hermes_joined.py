@@ -134,3 +134,15 @@ async def test_messages_that_hermes_joined_are_two(host: Host) -> None:
     joined = said("\n\n".join(words(made)))
     await host.record([joined, replied("done")])
     assert await host.stored() == [*words(rows), "two\n\nand more", "done"]
+
+
+async def test_a_picture_that_hermes_wrote_down_as_words_is_not_lost(host: Host) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    seen: Row = {"role": "user", "content": [{"type": "text", "text": "look"}, picture]}
+    await host.record([said("one"), replied("first"), seen, replied("seen")])
+    host.restart()
+    rows = [said("one"), replied("first"), said("look\n[screenshot]"), replied("seen")]
+    await host.record([*rows, said("next")])
+    stored = await host.home.rows(HERE)
+    assert [text_of(row.message) for row in stored] == ["one", "first", "look", "seen", "next"]
+    assert stored[2].message.parts[1].HasField("image")

@@ -21,7 +21,7 @@ from contextengine_server.context.summary_text import fenced
 
 from .bounded import Shortened, in_short, shortened_in
 from .message import Incoming, outward, read
-from .placeholders import stands_for_picture
+from .placeholders import stands_for_picture, without_pictures
 from .reasoning_tags import without_tags
 from .thoughts import LEFT_OUT
 
@@ -93,7 +93,7 @@ def likeness(message: pb.Message) -> Likeness:
     for part in message.parts:
         kind = part.WhichOneof("kind")
         if kind == "text":
-            text = part.text.text.strip()
+            text = without_pictures(part.text.text).strip()
             if stands_for_picture(text):
                 continue  # a picture may be gone, and says what it said
             if message.role == pb.ROLE_ASSISTANT:

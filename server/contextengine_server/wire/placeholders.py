@@ -42,6 +42,9 @@ _PICTURE = re.compile(
     rf"(?:{re.escape(IMAGE_SEEN)}\n\[|{re.escape(BEGINNINGS[Gone.OLD_IMAGE])}it is old; )"
     r"(?:expand sequence \d{1,15}(?: with \S{1,64})? to (?:see|read) it|the caller has it)\]"
 )
+_WRITTEN_DOWN = re.compile(r"(?:\A|\n)\[screenshot\](?=\n|\Z)")
+"""What Hermes keeps of a picture when it writes a message down, in a line of the message's text
+(run_agent.py, _flush_messages_to_session_db)."""
 IMAGE_CHARS, OTHER_CHARS = 6_400, 256
 """What is not text is taken for so many characters, as in Comis
 (packages/agent/src/safety/token-estimator.ts)."""
@@ -62,6 +65,11 @@ def replace_part(part: pb.Part, how: Replacement, sequence: int) -> None:
 def stands_for_picture(text: str) -> bool:
     """True for what `replace_part` puts in place of a picture, and for nothing else."""
     return _PICTURE.fullmatch(text) is not None
+
+
+def without_pictures(text: str) -> str:
+    """A text without the lines in which a harness keeps that there were pictures."""
+    return _WRITTEN_DOWN.sub("", text) if "[screenshot]" in text else text
 
 
 def replace_result(result: pb.ToolResultPart, how: Replacement, sequence: int) -> None:
