@@ -146,3 +146,15 @@ async def test_a_picture_that_hermes_wrote_down_as_words_is_not_lost(host: Host)
     stored = await host.home.rows(HERE)
     assert [text_of(row.message) for row in stored] == ["one", "first", "look", "seen", "next"]
     assert stored[2].message.parts[1].HasField("image")
+
+
+async def test_what_is_left_out_stays_where_all_that_was_shown_is_undone(host: Host) -> None:
+    rows = [*long(3), said("one")]
+    made = await host.compact(rows, room=10)
+    assert words(made)[1:] == ["one"]
+    await host.record([*made, replied("first")])
+    await host.record([made[0], said("two")])
+    await host.record([made[0], said("two"), replied("second")])
+    stored = await host.stored()
+    assert stored[: len(rows) - 1] == words(rows[:-1])
+    assert stored[-2:] == ["two", "second"]

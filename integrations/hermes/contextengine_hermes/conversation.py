@@ -29,7 +29,18 @@ from contextengine.types import (
 )
 
 from .block import part
-from .rows import Listed, Row, listed, messages_of, names_of, pieces_of, placed, steered, unjoined
+from .rows import (
+    NOTE,
+    Listed,
+    Row,
+    listed,
+    messages_of,
+    names_of,
+    pieces_of,
+    placed,
+    steered,
+    unjoined,
+)
 
 HOST = HostInfo(
     host_id="hermes",
@@ -107,9 +118,24 @@ class Conversation:
     def _take(self, found: Sequence[Listed]) -> None:
         """Stores what of a list is not stored yet, wherever it stands there."""
         self._reopen(found)
+        if self._adrift(found):
+            self._held = [NOTE.encode()]
+            self._append(found, ended=False)
+            return
         self._held = []
         self._client.should_compact(self.ref, live=_live(found), timeout=COMPACT_S)
         self._hold(found)
+
+    def _adrift(self, found: Sequence[Listed]) -> bool:
+        """Whether a list says nothing that is stored, behind a block that shows no item: all else
+        that it showed was undone. The service would take it for another conversation, in place of
+        what the block says is left out."""
+        names = names_of(pieces_of(found))
+        return (
+            len(self._listed) > 1
+            and names[:1] == self._listed[:1] == [NOTE.encode()]
+            and not set(names[1:]).intersection(self._listed)
+        )
 
     def _reopen(self, found: Sequence[Listed]) -> None:
         """Takes back a stored result, and what follows it, where a user's words have come to stand

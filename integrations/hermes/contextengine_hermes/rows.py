@@ -150,7 +150,7 @@ def placed(items: Sequence[Item], known: Sequence[Listed], addition: str) -> lis
 
 
 _LEADING = (ROLE_SYSTEM, ROLE_DEVELOPER)
-_NOTE = "ce:note"
+NOTE = "ce:note"
 """Stands for a block that shows no item, only what the model is told."""
 
 
@@ -239,7 +239,7 @@ def _parted(whole: Sequence[Any]) -> Iterator[Any]:
             continue
         for piece in part(text).pieces or ("",):
             if not isinstance(piece, str):
-                yield from piece or (_NOTE,)
+                yield from piece or (NOTE,)
             elif (words := without_tasks(piece)) == text:
                 yield one
             elif words.strip():
