@@ -202,14 +202,7 @@ async def test_the_end_of_a_turn_that_was_taken_back_meanwhile_is_not_stored(
     with pytest.raises(ContextEngineError):
         await conversation.end_turn(talk(*"abcd"), timeout=0.3)
     way.turn(Way.OPEN)
-
-    async def answered() -> bool:
-        with contextlib.suppress(ContextEngineError):
-            await conversation.assemble(talk(*"aXc"), budget=ROOM, timeout=5)
-            return True
-        return False
-
-    await soon(answered)
+    await assembled(conversation, *"aXc")
     await asyncio.sleep(0.3)
     assert await stored(home) == [*"aXc"]
 
@@ -237,3 +230,43 @@ def test_what_is_in_another_form_is_not_the_hosts_own() -> None:
     assert not shown_verbatim(Item(id="a", form=FORM_PLACEHOLDER), {"a"})
     assert not shown_verbatim(Item(id="b"), {"a"})
     assert not shown_verbatim(Item(), {""})
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["assemble", "end of a turn"])
+@pytest.mark.parametrize("given_up", [False, True], ids=["lost", "given up"])
+async def test_what_a_call_stored_of_which_nothing_was_heard_leaves_the_view_with_an_edit(
+    home: House, given_up: bool, ended: bool
+) -> None:
+    async with gate(home.app.address) as way, AsyncClient(way.address, retry_for=0) as client:
+        conversation = AsyncConversation(client, HERE)
+        await conversation.assemble(talk(*"abc"), budget=ROOM)
+        way.turn(Way.DEAF)
+        call = conversation.end_turn if ended else conversation.assemble
+        asked = asyncio.create_task(call(talk(*"abcd"), timeout=60 if given_up else 0.3))
+        await told(home, *"abcd")
+        if given_up:
+            asked.cancel()
+        with pytest.raises((asyncio.CancelledError, ContextEngineError)):
+            await asked
+        way.turn(Way.OPEN)
+
+        async def there() -> bool:
+            with contextlib.suppress(ContextEngineError):
+                return bool(await client.get_status(HERE))
+            return False
+
+        await soon(there)
+        await conversation.assemble(talk(*"abcX"), budget=ROOM)
+        assert await stored(home) == [*"abcX"]
+
+
+async def assembled(conversation: Any, *texts: str) -> None:
+    """Hands a list over once the service is there again."""
+
+    async def answered() -> bool:
+        with contextlib.suppress(ContextEngineError):
+            await conversation.assemble(talk(*texts), budget=ROOM, timeout=5)
+            return True
+        return False
+
+    await soon(answered)

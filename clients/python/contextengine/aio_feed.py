@@ -115,13 +115,17 @@ class AsyncFeed:
         if grows:
             after = await self._without_part(messages, after, attempts)
         stored = after
-        for some in batches(timed(messages[after:], after)):
-            stored += len(some)
-            if ended and stored == len(messages):
-                await self._client.after_turn(self._ref, some, timeout=attempts.timeout())
-            else:
-                await self._client.ingest_batch(self._ref, some, timeout=attempts.timeout())
-            self.wrote(ids[:stored])
+        try:
+            for some in batches(timed(messages[after:], after)):
+                stored += len(some)
+                if ended and stored == len(messages):
+                    await self._client.after_turn(self._ref, some, timeout=attempts.timeout())
+                else:
+                    await self._client.ingest_batch(self._ref, some, timeout=attempts.timeout())
+                self.wrote(ids[:stored])
+        except BaseException:
+            self.forget()  # whether it is stored is not known, even of a call given up
+            raise
         return len(messages) - after
 
     async def _without_part(

@@ -12,7 +12,6 @@ from .aio_feed import AsyncFeed
 from .attempts import Attempts
 from .batching import batches
 from .deltas import Assembly
-from .errors import ContextEngineError
 from .times import timed
 
 if TYPE_CHECKING:
@@ -67,8 +66,8 @@ class AsyncMirror:
             assembly = await self.session.assemble(
                 fallback=False, timeout=attempts.timeout(), **stored, **asked
             )
-        except ContextEngineError:
-            self._feed.forget()
+        except BaseException:
+            self._feed.forget()  # whether it is stored is not known, even of a call given up
             raise
         self.by_ids = held is not None
         if held is not None:

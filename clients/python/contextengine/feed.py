@@ -116,13 +116,17 @@ class Feed:
         if grows:
             after = self._without_part(messages, after, attempts)
         stored = after
-        for some in batches(timed(messages[after:], after)):
-            stored += len(some)
-            if ended and stored == len(messages):
-                self._client.after_turn(self._ref, some, timeout=attempts.timeout())
-            else:
-                self._client.ingest_batch(self._ref, some, timeout=attempts.timeout())
-            self.wrote(ids[:stored])
+        try:
+            for some in batches(timed(messages[after:], after)):
+                stored += len(some)
+                if ended and stored == len(messages):
+                    self._client.after_turn(self._ref, some, timeout=attempts.timeout())
+                else:
+                    self._client.ingest_batch(self._ref, some, timeout=attempts.timeout())
+                self.wrote(ids[:stored])
+        except BaseException:
+            self.forget()  # whether it is stored is not known, even of a call given up
+            raise
         return len(messages) - after
 
     def _without_part(self, messages: Sequence[t.Message], after: int, attempts: Attempts) -> int:

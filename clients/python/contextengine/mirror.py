@@ -12,7 +12,6 @@ from . import types as t
 from .attempts import Attempts
 from .batching import batches
 from .deltas import Assembly
-from .errors import ContextEngineError
 from .feed import Feed
 from .times import timed
 
@@ -68,8 +67,8 @@ class Mirror:
             assembly = self.session.assemble(
                 fallback=False, timeout=attempts.timeout(), **stored, **asked
             )
-        except ContextEngineError:
-            self._feed.forget()
+        except BaseException:
+            self._feed.forget()  # whether it is stored is not known, even of a call given up
             raise
         self.by_ids = held is not None
         if held is not None:

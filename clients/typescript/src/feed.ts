@@ -90,12 +90,17 @@ export class Feed {
     const after = await this.held(ids, { ...call(), left: options.left });
     if (after === undefined) return undefined;
     let stored = after;
-    for (const some of batches(messages.slice(after))) {
-      const request = { session: this.ref, messages: some };
-      stored += some.length;
-      if (ended && stored === messages.length) await this.client.contextEngine.afterTurn(request, call());
-      else await this.client.contextEngine.ingestBatch(request, call());
-      this.wrote(ids.slice(0, stored));
+    try {
+      for (const some of batches(messages.slice(after))) {
+        const request = { session: this.ref, messages: some };
+        stored += some.length;
+        if (ended && stored === messages.length) await this.client.contextEngine.afterTurn(request, call());
+        else await this.client.contextEngine.ingestBatch(request, call());
+        this.wrote(ids.slice(0, stored));
+      }
+    } catch (error) {
+      this.forget(); // whether it is stored is not known
+      throw error;
     }
     return messages.length - after;
   }

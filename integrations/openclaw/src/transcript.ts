@@ -143,10 +143,15 @@ export class Transcript {
       return first >= 0 && before.length + at >= first ? { ...message, isHeartbeat: true } : message;
     });
     let stored = held;
-    for (const some of batches(messages.slice(held - before.length, end - before.length))) {
-      await this.client.contextEngine.ingestBatch({ session: session.ref, messages: some }, options);
-      stored += some.length;
-      feed.wrote(ids.slice(0, stored));
+    try {
+      for (const some of batches(messages.slice(held - before.length, end - before.length))) {
+        await this.client.contextEngine.ingestBatch({ session: session.ref, messages: some }, options);
+        stored += some.length;
+        feed.wrote(ids.slice(0, stored));
+      }
+    } catch (error) {
+      feed.forget(); // whether it is stored is not known
+      throw error;
     }
     // What stands behind the turn is read again.
     if (end < ids.length) return true;
