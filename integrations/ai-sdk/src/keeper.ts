@@ -65,11 +65,23 @@ class Talk {
   last: Fitting | undefined;
   /** What the next context is to fit, since one was refused. */
   less: Budget | undefined;
-  /** A reply that is being stored. A call that was given up may still be at it when the host makes the next one. */
-  storing: Promise<void> = Promise.resolve();
+  /** Replies that are being stored. A call that was given up may still be at it when the host makes the next one. */
+  private storing: Promise<unknown> = Promise.resolve();
   private readonly seen = new Sightings();
 
   constructor(readonly session: Session) {}
+
+  /** Stores a reply. */
+  async store(call: () => Promise<void>): Promise<void> {
+    const storing = call();
+    this.storing = Promise.allSettled([this.storing, storing]);
+    await storing;
+  }
+
+  /** Waits until all replies are stored, or could not be. */
+  async stored(): Promise<void> {
+    await this.storing;
+  }
 
   /** The host's list as the service takes it, and what tells its messages apart. Raises FormatError. */
   read(list: readonly ModelMessage[]): { live: { messages: Message[]; storeNew: true; takesBack: true }; keys: string[] } {
@@ -299,9 +311,9 @@ export class Keeper {
   /** What of a list fits. Undefined: it is sent as it is. */
   private async fitting(talk: Talk, list: readonly ModelMessage[], outside: Outside): Promise<Fitting | undefined> {
     let found: Fitting | undefined;
+    await talk.stored();
     const budget = talk.less ?? budgetOf(this.options.window, outside);
     talk.less = undefined;
-    await talk.storing;
     const { signal } = outside;
     await this.trying("the model gets the list as it is", signal, async () => {
       const { live, keys } = talk.read(list);
@@ -322,7 +334,7 @@ export class Keeper {
     const { budget } = fitting;
     const { assemblyId } = fitting.response;
     const options = { ...this.patience, fallback: false };
-    talk.storing = this.trying("the reply is stored with the next call", undefined, async () => {
+    const store = async () => {
       const messages = message ? [message] : [];
       if (!goesOn) {
         await session.afterTurn({ messages, budget, assemblyId, ...(usage ? { usage } : {}) }, options);
@@ -330,8 +342,8 @@ export class Keeper {
       }
       if (message) await session.ingest({ message }, options);
       if (usage) await session.reportUsage({ assemblyId, usage }, options);
-    });
-    await talk.storing;
+    };
+    await talk.store(() => this.trying("the reply is stored with the next call", undefined, store));
   }
 
   /** What no call of the model may fail for. One that its host has given up is no failure to be told of. */

@@ -243,6 +243,19 @@ test("a service that is away costs no turn and loses none", async (t) => {
   assert.deepEqual(agent.warnings, []);
 });
 
+test("a failure that is told to nobody ends no conversation", async (t) => {
+  const { port, server } = await listening(t);
+  await new Promise((resolve) => server.close(resolve));
+  let told = 0;
+  const warn = () => {
+    if (told++ === 1) throw new Error("the log is full");
+  };
+  const agent = agentOf(t, { warn }, `127.0.0.1:${port}`);
+  await assert.rejects(agent.turn("one", "first"), /the log is full/);
+  agent.script.length = 0;
+  assert.equal(await agent.turn("two", "second"), "second");
+});
+
 test("a service that hangs costs its patience once", async (t) => {
   const { port } = await listening(t);
   const agent = agentOf(t, { patienceMs: 1_000 }, `127.0.0.1:${port}`);

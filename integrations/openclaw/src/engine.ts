@@ -1,6 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type CallOptions, ContextEngineError } from "@contextengine/client";
+import { type CallOptions, ContextEngineError, type Session } from "@contextengine/client";
 import {
   AfterTurnResponse_Status as Status,
   type CompactResponse,
@@ -208,22 +208,19 @@ export class Engine {
   private async committed(params: CommitParams, options: { timeoutMs: number; signal: AbortSignal }): Promise<Status> {
     const talk = this.service.talk(params);
     const { advancementKey, admission, terminal, isHeartbeat = false } = params;
-    await talk.transcript.bring({ ...options, turn: { from: admission.entryId, to: terminal.entryId, isHeartbeat } });
-    await this.introduced(talk, options);
+    const session = await talk.transcript.bring({ ...options, turn: { from: admission.entryId, to: terminal.entryId, isHeartbeat } });
+    await this.introduced(talk, session, options);
     const usage = usageOf(params.messages);
-    const { session } = talk.transcript;
     return (await session.afterTurn({ advancementKey, isHeartbeat, ...(usage ? { usage } : {}) }, options)).status;
   }
 
   private async bring(talk: Talk): Promise<void> {
-    await talk.transcript.bring(this.patience);
-    await this.introduced(talk, this.patience);
+    await this.introduced(talk, await talk.transcript.bring(this.patience), this.patience);
     this.before = "brought";
   }
 
   /** Says of each session once who the host is, and hears which engine serves it. */
-  private async introduced(talk: Talk, options: CallOptions): Promise<void> {
-    const { session } = talk.transcript;
+  private async introduced(talk: Talk, session: Session, options: CallOptions): Promise<void> {
     if (talk.introduced === session) return;
     talk.engine = (await session.bootstrap({ host: HOST }, options)).engine;
     talk.introduced = session;

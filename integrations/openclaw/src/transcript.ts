@@ -54,8 +54,11 @@ export class Transcript {
     return this.kept.session;
   }
 
-  /** Stores what is new, one call after the other. Raises where the service is away or the transcript cannot be read. */
-  bring(options: BringOptions): Promise<void> {
+  /**
+   * Stores what is new, one call after the other; the session of the conversation that came last, or of the turn that was to be
+   * brought. Raises where the service is away or the transcript cannot be read.
+   */
+  bring(options: BringOptions): Promise<Session> {
     const next = this.running.then(
       () => this.brought(options),
       () => this.brought(options),
@@ -64,35 +67,39 @@ export class Transcript {
     return next;
   }
 
-  private async brought(options: BringOptions): Promise<void> {
+  private async brought(options: BringOptions): Promise<Session> {
     if (this.place?.messages !== undefined) {
       const read = await this.read(this.place);
       const isHere = read && goesOn(read, this.kept.reset) && this.mayHave(options.turn?.to, read.entries);
-      if (isHere && (await this.stored(read.entries, this.kept.ids, read.place, options))) return;
+      if (isHere && (await this.stored(this.kept, read.entries, this.kept.ids, read.place, options))) return this.session;
     }
     const read = await this.read();
     if (!read) throw new Error("OpenClaw's transcript changes as it is read");
-    await this.broughtWhole(read, options);
+    return this.broughtWhole(read, options);
   }
 
   /** Stores each conversation of the transcript in its session, the newest last, as far as they may be brought. */
-  private async broughtWhole(read: Read, options: BringOptions): Promise<void> {
+  private async broughtWhole(read: Read, options: BringOptions): Promise<Session> {
     this.place = undefined;
     const found = conversations(read);
     const { turn } = options;
+    const newest = found.at(-1)?.reset;
     const last = turn ? found.findIndex(({ entries }) => entries.some(({ entryId }) => entryId === turn.to)) : -1;
     if (last >= 0) found.splice(last + 1);
     // One is begun once all before it are stored.
     let at = found.length - 1;
     while (at > 0 && (await this.newest(found[at]!.reset, options)) === undefined) at--;
+    let kept = this.kept;
     for (; at < found.length; at++) {
       const { reset, entries } = found[at]!;
-      if (this.kept.reset !== reset) this.kept = this.begun(reset);
+      if (kept.reset !== reset) kept = this.begun(reset);
       // Another process of OpenClaw may have written to it, and gone back behind that.
-      else if (this.kept.ids.length && this.kept.ids.at(-1) !== (await this.newest(reset, options))) this.kept.feed.forget();
-      const isNewest = at === found.length - 1 && (last < 0 || last === found.length - 1);
-      await this.stored(entries, [], isNewest ? read.place : undefined, options);
+      else if (kept.ids.length && kept.ids.at(-1) !== (await this.newest(reset, options))) kept.feed.forget();
+      await this.stored(kept, entries, [], reset === newest ? read.place : undefined, options);
     }
+    // A turn that comes late is no reason to leave the conversation that goes on meanwhile.
+    if (this.kept.reset !== newest || kept.reset === newest) this.kept = kept;
+    return kept.session;
   }
 
   /** Whether an entry, if any is asked for, is one of the conversation that was brought last. */
@@ -127,12 +134,13 @@ export class Transcript {
    * False: the session no longer holds that.
    */
   private async stored(
+    kept: Kept,
     entries: readonly Entry[],
     before: readonly string[],
     place: Place | undefined,
     { turn, ...options }: BringOptions,
   ): Promise<boolean> {
-    const { feed, session } = this.kept;
+    const { feed, session } = kept;
     const ids = [...before, ...entries.map(({ entryId }) => entryId)];
     const held = ids.length ? ((await feed.held(ids, { ...options, left: ALL })) ?? 0) : 0;
     if (held < before.length) return false;
@@ -155,7 +163,7 @@ export class Transcript {
     }
     // What stands behind the turn is read again.
     if (end < ids.length) return true;
-    this.kept.ids = ids;
+    kept.ids = ids;
     this.place = place;
     return true;
   }

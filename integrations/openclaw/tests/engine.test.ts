@@ -216,6 +216,23 @@ test("a conversation that begins anew is shown nothing of before, which stays st
   }
 });
 
+test("a turn of before a reset that is committed late changes nothing of what is shown", async () => {
+  const host = new SmallHost({});
+  await host.turn("one", "first", WIDE);
+  const late = said(host, "two");
+  host.reset();
+  const turn = await host.begin("three");
+  assert.deepEqual((await turn.ask(WIDE)).messages, []);
+  host.outbox.push({ key: "late", ...late, isHeartbeat: false });
+  await host.drain(host.engine());
+  assert.deepEqual((await turn.ask(WIDE)).messages, []);
+  await turn.accept("third");
+  assert.equal((await host.turn("four", "fourth", WIDE))[0]?.messages.length, 2);
+  await holdsAll(host);
+  assert.deepEqual(host.warnings, []);
+  host.service.client.close();
+});
+
 test("a turn that comes again is a duplicate", async () => {
   const host = new SmallHost({});
   await host.turn("one", "first", WIDE);
