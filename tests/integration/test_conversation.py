@@ -120,6 +120,20 @@ async def test_a_list_whose_beginning_was_cut_off_goes_on_in_its_session(
     assert await stored(home) == [*words, "the end"]
 
 
+async def test_a_list_that_keeps_its_beginning_and_its_end_goes_on_in_its_session(
+    home: House, client: AsyncClient
+) -> None:
+    words = ["go on", *(f"word {at}" for at in range(1, 10)), "go on"]
+    conversation = AsyncConversation(client, HERE)
+    await conversation.assemble(talk(*words[:7]), budget=ROOM)
+    for cut in ([0, 5, 6, 7, 8], [0, 7, 8, 9, 10]):
+        kept = [talk(*words)[at] for at in cut]
+        name_by_content(kept)
+        reply = await conversation.assemble(kept, budget=ROOM)
+        assert text_of(reply.messages[-1]) == words[cut[-1]]
+    assert await stored(home) == words
+
+
 async def test_an_outage_is_raised_and_what_was_said_comes_with_the_next_call(
     home: House, client: AsyncClient
 ) -> None:

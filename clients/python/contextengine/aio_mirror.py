@@ -11,6 +11,7 @@ from . import types as t
 from .aio_feed import AsyncFeed
 from .attempts import Attempts
 from .batching import batches
+from .cuts import Cuts
 from .deltas import Assembly
 from .times import timed
 
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 class AsyncMirror:
     """A session as the mirror of its host's whole list: by the ids of its messages where the
-    session knows one of them, else by what they say (a list whose beginning was cut off, or a
-    session whose messages came without ids). Either way the session ends where the list does.
+    session knows one of them, else by what they say (a list whose beginning was cut off, or what
+    followed its beginning, or a session whose messages came without ids). Either way the session
+    ends where the list does.
 
     Messages need ids that stay: the host's own, or those of `name_by_content`. One call at a time:
     whoever shares it holds a lock. An outage is raised (ContextEngineError), and the same list may
@@ -34,6 +36,7 @@ class AsyncMirror:
         """The session's other calls. Whoever writes by them lets `forget` be called."""
         self.by_ids = True
         """Whether the list was found by its ids, as far as it was looked for."""
+        self._cuts = Cuts()
 
     def forget(self) -> None:
         """Nothing is known of the session any more: others wrote to it."""
@@ -51,6 +54,7 @@ class AsyncMirror:
         little is new. asked: what else an Assemble takes (`budget`, `model` …)."""
         attempts = Attempts(timeout, time.monotonic)
         ids = [message.id for message in messages]
+        self._follow(messages)
         try:
             held = None
             if self.by_ids:
@@ -80,6 +84,7 @@ class AsyncMirror:
         """Stores what is new of the host's whole list. ended: whether the turn is over, so that
         the service may compact."""
         attempts = Attempts(timeout, time.monotonic)
+        self._follow(messages)
         if self.by_ids:
             brought = await self._feed.bring(messages, ended=ended, timeout=attempts.timeout())
             self.by_ids = brought is not None
@@ -87,6 +92,12 @@ class AsyncMirror:
             await self.assemble(messages, timeout=attempts.timeout())
             if ended:
                 await self.session.after_turn(fallback=False, timeout=attempts.timeout())
+
+    def _follow(self, messages: Sequence[t.Message]) -> None:
+        """A list that something was cut out of is looked for by what it says: by its ids it would
+        be one that went back to where the cut begins."""
+        if self._cuts.follow(messages):
+            self.by_ids = False
 
 
 def _anonymous(message: t.Message) -> t.Message:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from . import types as t
 from .attempts import Attempts
 from .batching import batches
+from .cuts import common
 from .errors import ContextEngineError, MessageConflict, SessionNotFound
 from .times import timed
 
@@ -71,7 +72,7 @@ class Feed:
         before = len(self._ids)
         if before and self._ids == tuple(ids[:before]):
             return before
-        known = _common(self._ids, ids)
+        known = common(self._ids, ids)
         newest = self._newest(attempts)
         if newest is None:
             return 0
@@ -167,13 +168,3 @@ class Feed:
                 raise
             return False
         return True
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How long both begin alike."""
-    same = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        same += 1
-    return same

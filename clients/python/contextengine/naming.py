@@ -27,6 +27,11 @@ def name_by_content(messages: Iterable[Message], before: str = "") -> list[str]:
     return ids
 
 
+def said(message: Message) -> str:
+    """Names what a message says, wherever it stands."""
+    return digest(*_said(message))
+
+
 def digest(*texts: str) -> str:
     """Names these texts, in this order, in 30 characters."""
     taken = blake2b(digest_size=_SIZE)

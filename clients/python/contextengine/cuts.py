@@ -1,0 +1,46 @@
+"""Seeing that a host cut messages out of its list. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .naming import said
+from .types import Message
+
+LEAST = 2
+"""How many of the newest messages must go on for what stood before them to be cut out: one is said
+again by a user who went back, too."""
+
+
+class Cuts:
+    """What a host's list said last. Ids of `name_by_content` say where two lists part, and not
+    whether the host went back to there or cut out what followed: a list that keeps its
+    instructions or first request, and its end."""
+
+    def __init__(self) -> None:
+        self._ids: tuple[str, ...] = ()
+        self._said: tuple[str, ...] = ()
+
+    def follow(self, messages: Sequence[Message]) -> bool:
+        """Whether the host cut messages out of its list before it handed over this one."""
+        ids = tuple(message.id for message in messages)
+        same = common(self._ids, ids)
+        stayed = set(self._ids).intersection(ids[same:])
+        before = self._said
+        now = before[:same] + tuple(said(message) for message in messages[same:])
+        self._ids, self._said = ids, now
+        # A host's own ids stay with what they name, wherever it stands.
+        return not stayed and any(
+            before[at:] == now[same : same + len(before) - at]
+            for at in range(same + 1, len(before) - LEAST + 1)
+        )
+
+
+def common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How long both begin alike."""
+    same = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        same += 1
+    return same
