@@ -82,6 +82,7 @@ def test_a_request_that_is_shown_whole_is_the_runs_own_and_one_in_part_is_not() 
         ModelRequest,
         ModelResponse,
         TextPart,
+        ToolCallPart,
         ToolReturnPart,
         UserPromptPart,
     )
@@ -92,9 +93,9 @@ def test_a_request_that_is_shown_whole_is_the_runs_own_and_one_in_part_is_not() 
         parts=[ToolReturnPart("f", "found", tool_call_id="c"), UserPromptPart("and then?")]
     )
     reply = ModelResponse(parts=[TextPart("done")])
-    history = read([both, reply])
-    assert [text_of(one) for one in history.kept] == ["found", "and then?", "done"]
-    items = [Item(id=one.id, message=one) for one in history.kept]
+    history = read([ModelResponse(parts=[ToolCallPart("f", tool_call_id="c")]), both, reply])
+    assert [text_of(one) for one in history.kept] == ["", "found", "and then?", "done"]
+    items = [Item(id=one.id, message=one) for one in history.kept[1:]]
     assert all(one is own for one, own in zip(shown(items, history), [both, reply], strict=True))
     summary = Item(id="ce:summary:1", message=user("what was said"))
     part, rest, last = shown([summary, *items[1:]], history)

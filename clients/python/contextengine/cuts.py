@@ -8,8 +8,8 @@ from .naming import said
 from .types import Message
 
 LEAST = 2
-"""How many of the newest messages must go on for what stood before them to be cut out: one is said
-again by a user who went back, too."""
+"""How many messages must follow that stood further on for what was between to be cut out: one is
+said again by a user who went back, too."""
 
 
 class Cuts:
@@ -31,7 +31,7 @@ class Cuts:
         self._ids, self._said = ids, now
         # A host's own ids stay with what they name, wherever it stands.
         return not stayed and any(
-            before[at:] == now[same : same + len(before) - at]
+            before[at : at + LEAST] == now[same : same + LEAST]
             for at in range(same + 1, len(before) - LEAST + 1)
         )
 

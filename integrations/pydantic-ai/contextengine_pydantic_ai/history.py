@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, repair_messages
 
 from contextengine import Message, name_by_content
 from contextengine.conversation import shown_verbatim
@@ -20,7 +20,7 @@ from contextengine.types import Item
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A run's history, and the messages that are kept of it."""
+    """A run's history, mended, and the messages that are kept of it."""
 
     own: Sequence[ModelMessage]
     kept: list[Message]
@@ -31,8 +31,13 @@ class History:
 
 
 def read(messages: Sequence[ModelMessage]) -> History:
-    """The history as the service keeps it, named by what is said. Raises FormatError."""
-    written: list[Any] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+    """The history as the service keeps it, named by what is said. Raises FormatError.
+
+    As Pydantic AI mends it, for the model at once and in the history itself with the next run:
+    requests that follow each other become one, results without a call go.
+    """
+    messages = repair_messages(messages, repair_last_response=False)
+    written: list[Any] = ModelMessagesTypeAdapter.dump_python(messages, mode="json")
     pieces = [from_pydantic_ai([one]) for one in written]
     kept = [piece for one in pieces for piece in one]
     name_by_content(kept)
