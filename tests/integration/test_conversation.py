@@ -221,36 +221,6 @@ async def test_the_end_of_a_turn_that_was_taken_back_meanwhile_is_not_stored(
     assert await stored(home) == [*"aXc"]
 
 
-@pytest.mark.parametrize("ends", [False, True], ids=["a call", "the end of a turn"])
-async def test_what_a_cancelled_call_stored_all_the_same_is_taken_back(
-    home: House, ends: bool
-) -> None:
-    async with (
-        gate(home.app.address) as way,
-        AsyncClient(way.address, retry_for=0) as client,
-    ):
-        conversation = AsyncConversation(client, HERE)
-        await conversation.assemble(talk(*"abc"), budget=ROOM)
-        way.turn(Way.DEAF)
-        given = conversation.end_turn if ends else conversation.assemble
-        task = asyncio.ensure_future(given(talk(*"abcd"), timeout=60))
-        await told(home, *"abcd")
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        way.turn(Way.CLOSED)
-        way.turn(Way.OPEN)
-
-        async def answered() -> bool:
-            with contextlib.suppress(ContextEngineError):
-                await conversation.assemble(talk(*"abcX"), budget=ROOM, timeout=5)
-                return True
-            return False
-
-        await soon(answered)
-    assert await stored(home) == [*"abcX"]
-
-
 def test_the_blocking_one_does_the_same(tmp_path: Path) -> None:
     from tests.acceptance.shell import serving
 

@@ -29,29 +29,31 @@ KINDS = ("session", "model_change", "compaction", _LEAF, *SPOKEN, *_SILENT)
 def pi_session(entries: Sequence[Entry], name: str) -> Transcript:
     """The session of a file; `name` is its id where the file has none. Raises FormatError with the
     number of the line."""
-    branch = _branch(entries)
-    return _session(branch, branch, entries, name)
+    branch, shown = _branch(entries), _shown(entries)
+    return _session(branch, shown, len(_beside(branch, shown)), _head(entries), name)
 
 
 def conversations(entries: Sequence[Entry], name: str) -> list[Transcript]:
     """The session of OpenClaw as pi_session, and another for each time that it began the
     conversation anew, named by its id and that of the reset. Raises FormatError with the number of
     the line."""
-    branch = _branch(entries)
+    branch, shown, head = _branch(entries), _shown(entries), _head(entries)
+    left = len(_beside(branch, shown))
+    place_of = {one.node.text("id"): at for at, one in reversed([*enumerate(branch)])}
+    place_of.pop("", None)
     begins = [at for at, one in enumerate(branch) if one.node.required("type") == _RESET]
     found: list[Transcript] = []
     for begin, end in zip([-1, *begins], [*begins, len(branch)], strict=True):
         said = branch[begin + 1 : end]
-        reset = branch[begin].node if begin >= 0 else None
-        if reset is not None:
-            kept = reset.text("firstKeptEntryId")
-            places = [at for at in range(begin) if kept and branch[at].node.text("id") == kept]
-            said = [one for at in places for one in branch[at:begin] if _stays(one)] + said
+        if begin < 0:
+            found.append(_session(said, shown, left, head, name))
+            continue
+        reset = branch[begin].node
+        kept = place_of.get(reset.text("firstKeptEntryId"), begin)
+        said = [one for one in branch[kept:begin] if _stays(one)] + said
         # What is on a branch that was left is said once.
-        one = _session(said, branch if reset is None else entries, entries, name)
-        if reset is not None:
-            one = replace(one, session_id=f"{one.session_id}:{reset.text('id')}")
-        found.append(one)
+        one = _session(said, shown, 0, head, name)
+        found.append(replace(one, session_id=f"{one.session_id}:{reset.text('id')}"))
     return found
 
 
@@ -60,11 +62,28 @@ def _stays(entry: Entry) -> bool:
     return message is not None and message.text("role") in ("user", "assistant", "toolResult")
 
 
+def _head(entries: Sequence[Entry]) -> Node | None:
+    return next((one.node for one in entries if one.node.required("type") == "session"), None)
+
+
+def _shown(entries: Sequence[Entry]) -> frozenset[str]:
+    """The ids of what a model sees."""
+    kinds = (*SPOKEN, "compaction")
+    return frozenset(
+        one.node.text("id") for one in entries if one.node.required("type") in kinds
+    ) - {""}
+
+
+def _beside(branch: Sequence[Entry], shown: frozenset[str]) -> frozenset[str]:
+    """The ids of what a model sees that is not on a branch."""
+    return shown.difference([one.node.text("id") for one in branch])
+
+
 def _session(
-    branch: Sequence[Entry], told: Sequence[Entry], entries: Sequence[Entry], name: str
+    branch: Sequence[Entry], shown: frozenset[str], left: int, head: Node | None, name: str
 ) -> Transcript:
-    """The session of some entries of the file. What is not of `told` either is named as left."""
-    head = next((one.node for one in entries if one.node.required("type") == "session"), None)
+    """The session of some entries of the file. left: how many entries of branches that were left
+    are named with it."""
     session_id, model, provider = name, "", ""
     if head is not None:
         session_id = head.text("id") or name
@@ -89,9 +108,8 @@ def _session(
                 summaries.append(HostSummary(node.text("id"), count, node.required("summary")))
             elif kind != "session":
                 left_out[_SILENT.get(kind, f"entries of type {kind}")] += 1
-    elsewhere, left = (_beside(some, entries) for some in (branch, told))
     if left:
-        left_out["entries of branches that were left"] = len(left)
+        left_out["entries of branches that were left"] = left
     return Transcript(
         session_id,
         messages,
@@ -100,18 +118,8 @@ def _session(
         tuple(updates),
         tuple(summaries),
         dict(left_out),
-        frozenset(node.text("id") for node in elsewhere) - {""},
+        _beside(branch, shown),
     )
-
-
-def _beside(some: Sequence[Entry], entries: Sequence[Entry]) -> list[Node]:
-    """What the file holds besides, of what a model sees."""
-    places = {entry.place for entry in some}
-    return [
-        entry.node
-        for entry in entries
-        if entry.place not in places and entry.node.required("type") in (*SPOKEN, "compaction")
-    ]
 
 
 def _branch(entries: Sequence[Entry]) -> list[Entry]:
