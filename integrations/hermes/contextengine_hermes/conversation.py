@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -164,7 +165,8 @@ class Conversation:
     def judge(self, rows: Sequence[Row]) -> ShouldCompactResponse:
         """Whether there is anything to compact in a list, which is not stored. Raises
         ContextEngineError, FormatError."""
-        live = LiveCompaction(messages=messages_of(pieces_of(listed(rows))))
+        found = unjoined(listed(rows), self._listed)
+        live = LiveCompaction(messages=messages_of(pieces_of(found)))
         return self._client.should_compact(self.ref, live=live, preflight=True, timeout=TELL_S)
 
     def compact(
@@ -207,11 +209,13 @@ class Conversation:
         reply: CompactResponse = self._client.compact(self.ref, **asked)
         self._proposal, self._proposed = reply.proposal_id, ""
         made = placed(reply.items, found, reply.system_prompt_addition) if reply.changed else []
-        if not made or not behind.isdisjoint(names_of(pieces_of(listed(made)))):
+        held = listed(made) if made else found
+        if made and _twice(names_of(pieces_of(held)), names_of(pieces_of(found)), behind):
             # What could not be taken back is shown all the same: Hermes would have it twice.
+            made, held = [], found
+        if not made:
             self._settle([])
-            made = []
-        self._hold(listed(made or rows), sent=not behind)
+        self._hold(held, sent=not behind)
         self._proposed = next((one for one in _blocks(made) if one not in _blocks(rows)), "")
         return Compacted(made or list(rows), changed=bool(made))
 
@@ -288,12 +292,12 @@ class Conversation:
             and self._held == names_of(pieces[:known])
         )
 
-    def _behind(self, found: Sequence[Listed]) -> frozenset[bytes]:
-        """What is stored behind a list, which Hermes took back, or keeps beside it where only the
+    def _behind(self, found: Sequence[Listed]) -> list[bytes]:
+        """The names of what is stored behind a list, which Hermes took back, or keeps beside it where only the
         beginning is compacted (`/compress here`)."""
         names = names_of(pieces_of(found))
         same = names == self._listed[: len(names)]
-        return frozenset(self._listed[len(names) :]) if same else frozenset()
+        return self._listed[len(names) :] if same else []
 
     def _append(self, found: Sequence[Listed], *, ended: bool) -> None:
         known, self._held = len(self._held), []
@@ -306,6 +310,21 @@ class Conversation:
     def _hold(self, found: Sequence[Listed], *, sent: bool = True) -> None:
         self._listed = names_of(pieces_of(found))
         self._held = self._listed if sent else []
+
+
+def _twice(made: Sequence[bytes], found: Sequence[bytes], behind: Sequence[bytes]) -> bool:
+    """Whether a list shows what stands behind the one that it was made of. A user may say the same
+    here and there: there is more of it than was given, or it is by its place in the list."""
+    if not (Counter(made) - Counter(found)).keys().isdisjoint(behind):
+        return True
+    alike = [_alike(made, [*found, *behind[:more]]) for more in range(len(behind) + 1)]
+    return alike.index(max(alike)) > 0
+
+
+def _alike(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """How many names two lists have in common at their ends."""
+    both = enumerate(zip(reversed(one), reversed(other), strict=False))
+    return next((at for at, (name, same) in both if name != same), min(len(one), len(other)))
 
 
 def _blocks(rows: Sequence[Row]) -> list[str]:
