@@ -10,7 +10,7 @@ import pytest
 
 from contextengine import Client
 from contextengine_hermes.conversation import Conversation
-from contextengine_hermes.rows import Row
+from contextengine_hermes.rows import Row, listed
 from tests.hosts.test_hermes import HERE, Host, replied, said, words
 from tests.integration.harness import house
 
@@ -70,3 +70,18 @@ async def test_what_hermes_joined_stays_apart_behind_a_compaction_that_changed_n
     there = [row.sequence for row in stored if not row.retired_revision]
     assert await host.stored() == ["zero", "ok", "one", "two", "done", "four"]
     assert there[:5] == list(range(there[0], there[0] + 5))
+
+
+async def test_words_that_are_typed_again_with_more_behind_them_are_one_message(
+    host: Host,
+) -> None:
+    """As `/undo`, and the same paragraph with another below it."""
+    rows = [said("zero"), replied("ok"), said("fix the bug"), replied("done")]
+    await host.record(rows)
+    rows[2:] = [said("fix the bug\n\nin parser.py only")]
+    await host.record(rows)
+    assert await host.stored() == words(rows)
+
+
+def test_a_message_with_a_key_without_a_name_is_read() -> None:
+    assert listed([{**said("one"), "": 1}])

@@ -57,30 +57,38 @@ def unjoined(found: Iterable[Listed], known: Sequence[bytes]) -> list[Listed]:
     for one in found:
         told: list[str | Row] = []
         for piece in one.told:
-            parts = list(_unjoined(piece, known[at:]))
+            parts = list(_unjoined(piece, known, at))
             told += parts
             at += len(parts)
         made.append(Listed(one.row, tuple(told)))
     return made
 
 
-def _unjoined(piece: str | Row, known: Sequence[bytes]) -> Iterator[str | Row]:
-    at = 0
-    while at < len(known) and not isinstance(piece, str) and piece.get("role") == "user":
-        content = piece.get("content")
-        size = known[at].partition(b" ")[0]
-        if not isinstance(content, str) or not size.isdigit() or _name(piece) == known[at]:
-            break
-        end = len(content) - len(content.lstrip()) + int(size)
-        first, rest = {**piece, "content": content[:end]}, content[end:]
-        first.pop("api_content", None)
-        words = rest.lstrip()
-        if not words or "\n\n" not in rest[: len(rest) - len(words)] or _name(first) != known[at]:
+def _unjoined(piece: str | Row, known: Sequence[bytes], at: int) -> Iterator[str | Row]:
+    """Apart where nothing is known behind the words that it begins with, or what follows them: else
+    a user took them back, and said them again with more."""
+    while at < len(known) and not isinstance(piece, str) and (cut := _cut(piece, known[at])):
+        first, more = cut
+        at += 1
+        if at < len(known) and _name(more) != known[at] and _cut(more, known[at]) is None:
             break
         yield first
-        piece = {**first, "content": words}
-        at += 1
+        piece = more
     yield piece
+
+
+def _cut(said: Row, name: bytes) -> tuple[Row, Row] | None:
+    """A user's message that begins with another, of this name: that one, and the rest."""
+    content, size = said.get("content"), name.partition(b" ")[0]
+    if said.get("role") != "user" or not isinstance(content, str) or not size.isdigit():
+        return None
+    end = len(content) - len(content.lstrip()) + int(size)
+    rest = content[end:]
+    words = rest.lstrip()
+    if not words or "\n\n" not in rest[: len(rest) - len(words)]:
+        return None
+    first = {key: said[key] for key in said if key != "api_content"} | {"content": content[:end]}
+    return (first, {**first, "content": words}) if _name(first) == name else None
 
 
 def names_of(pieces: Iterable[str | Row]) -> list[bytes]:
@@ -192,7 +200,7 @@ def _message(said: Row) -> Message:
 
 def _told(row: Row) -> Iterator[str | Row]:
     """What stands in a message. What was sent counts, where Hermes wrote down something else."""
-    said = {key: value for key, value in row.items() if key[0] != "_"}
+    said = {key: value for key, value in row.items() if not key.startswith("_")}
     content, sent = row.get("content"), row.get("api_content")
     if isinstance(content, str) and isinstance(sent, str) and not sent.startswith(content):
         said["content"] = content = sent
