@@ -139,18 +139,20 @@ class Conversation:
         )
 
     def _reopen(self, found: Sequence[Listed]) -> None:
-        """Takes back a stored result, and what follows it, where a user's words have come to stand
-        behind it: a result is known by its call, whatever it says."""
+        """Takes back a result, and what follows it, where a user's words have come to stand behind
+        it that are not known to be stored: a result is known by its call, whatever it says. What
+        stands before an item of the service stays, which would be taken back with it."""
         pieces = pieces_of(found)
-        names = names_of(pieces)
-        both = zip(names, self._listed, strict=False)
-        at = next((at for at, (name, before) in enumerate(both) if name != before), len(names))
-        if at < min(len(names), len(self._listed)) and steered(pieces[at]):
-            live = LiveCompaction(
-                messages=messages_of(pieces[:at]), store_new=True, takes_back=True
-            )
-            self._held = []
-            self._client.should_compact(self.ref, live=live, timeout=COMPACT_S)
+        known = set(self._listed)
+        begin = max((at for at, one in enumerate(pieces, 1) if isinstance(one, str)), default=0)
+        for at, name in enumerate(names_of(pieces[begin:]), begin):
+            if name not in known and steered(pieces[at]):
+                live = LiveCompaction(
+                    messages=messages_of(pieces[:at]), store_new=True, takes_back=True
+                )
+                self._held = []
+                self._client.should_compact(self.ref, live=live, timeout=COMPACT_S)
+                return
 
     def due(self, prompt_tokens: int | None, *, preflight: bool = False) -> ShouldCompactResponse:
         """Whether a compaction is due, by the prompt's tokens as Hermes knows them. Raises
@@ -293,8 +295,8 @@ class Conversation:
         )
 
     def _behind(self, found: Sequence[Listed]) -> list[bytes]:
-        """The names of what is stored behind a list, which Hermes took back, or keeps beside it where only the
-        beginning is compacted (`/compress here`)."""
+        """The names of what is stored behind a list, which Hermes took back, or keeps beside it
+        where only the beginning is compacted (`/compress here`)."""
         names = names_of(pieces_of(found))
         same = names == self._listed[: len(names)]
         return self._listed[len(names) :] if same else []
