@@ -11,7 +11,7 @@ import pytest
 from contextengine import Client
 from contextengine_hermes.conversation import Conversation
 from contextengine_hermes.rows import Row, listed
-from tests.hosts.test_hermes import HERE, Host, replied, said, words
+from tests.hosts.test_hermes import HERE, Host, long, replied, said, words, worked
 from tests.integration.harness import house
 
 
@@ -81,6 +81,18 @@ async def test_words_that_are_typed_again_with_more_behind_them_are_one_message(
     rows[2:] = [said("fix the bug\n\nin parser.py only")]
     await host.record(rows)
     assert await host.stored() == words(rows)
+
+
+async def test_the_newest_of_results_with_calls_alike_is_shown(host: Host) -> None:
+    """Small models number their calls from nothing in each reply."""
+    rows = [*long(20), said("go"), *worked("call_0", "a " * 900), *worked("call_0", "b " * 900)]
+    rows += [replied("well")]
+    await host.record(rows)
+    for room in range(200, 1_600, 100):
+        made = await host.compact(rows, room=room)
+        shown = [row["content"] for row in made if row["role"] == "tool"]
+        assert made[-1] == rows[-1]
+        assert shown in ([], ["b " * 900], ["a " * 900, "b " * 900]), room
 
 
 def test_a_message_with_a_key_without_a_name_is_read() -> None:

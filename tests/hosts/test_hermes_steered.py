@@ -78,3 +78,17 @@ async def test_what_a_summary_covers_stays_where_hermes_begins_anew(host: Host) 
     await host.record([*from_disk(made), said("next"), replied("last")])
     assert await host.summaries() == before
     assert await host.stored() == [*words(rows), "well", "next", "last"]
+
+
+async def test_a_result_that_is_shown_in_short_is_not_what_is_stored(host: Host) -> None:
+    rows = [said("one"), *worked("c1", "so " * 4_000), *worked("c2", "b.txt")]
+    rows[2]["content"] += STEER.format("stop")
+    await host.record(rows)
+    shown = from_disk(rows)
+    shown[2]["content"] = (
+        "so so\n[... 11,000 of 12,000 characters are left out here; the whole message is stored:"
+        " expand sequence 3 to read it ...]\nso so" + STEER.format("stop")
+    )
+    host.restart()
+    await host.record([*shown, replied("stopped")])
+    assert await host.stored() == [*words(rows), "stopped"]

@@ -107,12 +107,16 @@ def messages_of(pieces: Iterable[str | Row]) -> list[Message]:
 
 def steered(piece: str | Row) -> bool:
     """Whether a user's words stand behind a tool's result: there Hermes writes what is said to it
-    amid a turn, in a message that it may have sent before."""
-    return (
-        not isinstance(piece, str)
-        and piece.get("role") == "tool"
-        and _flat(piece.get("content")).endswith("[/OUT-OF-BAND USER MESSAGE]")
-    )
+    amid a turn, in a message that it may have sent before. Not in one that the service shows in
+    short: the whole of it is stored."""
+    if isinstance(piece, str) or piece.get("role") != "tool":
+        return False
+    content = _flat(piece.get("content"))
+    return content.endswith("[/OUT-OF-BAND USER MESSAGE]") and _SHORT not in content
+
+
+_SHORT = " characters are left out here; the whole message is stored: expand sequence "
+"""What the service writes into such a message."""
 
 
 def listed(rows: Iterable[Row]) -> list[Listed]:
@@ -127,9 +131,6 @@ def placed(items: Sequence[Item], known: Sequence[Listed], addition: str) -> lis
     stands in the first."""
     rows: list[Row] = []
     shown: list[tuple[str, str]] = []
-    own = [(one, said) for one in known for said in one.said]
-    names = [_name(said) for _, said in own]
-    at = 0
 
     def close() -> None:
         nonlocal addition
@@ -138,23 +139,40 @@ def placed(items: Sequence[Item], known: Sequence[Listed], addition: str) -> lis
             shown.clear()
             addition = ""
 
-    for item in items:
-        if item.HasField("summary") or item.message.role == ROLE_CUSTOM:
+    for item, own in zip(items, _own(items, known), strict=True):
+        if _made_up(item):
             shown.append((item.message.id, "".join(p.text.text for p in item.message.parts)))
             continue
         if shown or (addition and item.message.role not in _LEADING):
             close()
-        for written in to_openai([item.message]):
-            verbatim = item.message.HasField("native")
-            found = _find(written, own, names, at) if verbatim else None
-            if found is None:
-                rows.append(written)
-                continue
-            at = found + 1
-            whole, said = own[found]
-            rows.append(whole.row if whole.told == (said,) else {**whole.row, **said})
+        rows += own
     close()
     return rows
+
+
+def _own(items: Sequence[Item], known: Sequence[Listed]) -> list[list[Row]]:
+    """What is shown for each item, in Hermes' messages. Sought from the end: a list that is made
+    ends as the one does that it is made of, whose messages may be alike."""
+    own = [(one, said) for one in known for said in one.said]
+    names = [_name(said) for _, said in own]
+    made: list[list[Row]] = []
+    at = len(own)
+    for item in reversed(items):
+        rows: list[Row] = []
+        for written in () if _made_up(item) else reversed(to_openai([item.message])):
+            found = _find(written, own, names, at)
+            at = at if found is None else found
+            if found is None or not item.message.HasField("native"):
+                rows.append(written)
+                continue
+            whole, said = own[found]
+            rows.append(whole.row if whole.told == (said,) else {**whole.row, **said})
+        made.append(rows[::-1])
+    return made[::-1]
+
+
+def _made_up(item: Item) -> bool:
+    return item.HasField("summary") or item.message.role == ROLE_CUSTOM
 
 
 _LEADING = (ROLE_SYSTEM, ROLE_DEVELOPER)
@@ -163,19 +181,20 @@ NOTE = "ce:note"
 
 
 def _find(
-    written: Row, own: Sequence[tuple[Listed, Row]], names: Sequence[bytes], begin: int
+    written: Row, own: Sequence[tuple[Listed, Row]], names: Sequence[bytes], end: int
 ) -> int | None:
-    """Which message of the list it is. A result is the one of its call, whose message was the last:
-    Hermes may have shortened it, or written a user's words behind it."""
+    """Which message of the list it is, before another. A result is the one of its call, where
+    nothing else stands between: Hermes may have shortened it, or written a user's words behind
+    it."""
     if written["role"] == "tool":
-        for at in range(begin, len(own)):
+        for at in range(end - 1, -1, -1):
             said = own[at][1]
             if said.get("role") != "tool":
                 break
             if said.get("tool_call_id") == written["tool_call_id"]:
                 return at
     name = _name(written)
-    return next((at for at in range(begin, len(own)) if names[at] == name), None)
+    return next((at for at in range(end - 1, -1, -1) if names[at] == name), None)
 
 
 def _name(said: Row) -> bytes:
