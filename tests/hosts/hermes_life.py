@@ -16,15 +16,14 @@ from grpc import StatusCode
 from contextengine import Client
 from contextengine.errors import Unavailable
 from contextengine_hermes.block import part
+from tests.hosts.hermes_list import Row, from_disk, paired, repaired, text
 
-Row = dict[str, Any]
 TODO = (
     "[Your active task list was preserved across context compression]\n- [>] 1. go on (in_progress)"
 )
 STEER = "\n\n[OUT-OF-BAND USER MESSAGE]\n{}\n[/OUT-OF-BAND USER MESSAGE]"
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 CANCELLED = "[Tool execution cancelled: the user interrupted]"
-SCREENSHOT = "[screenshot]"
 
 
 def stand_in() -> None:
@@ -58,6 +57,8 @@ class Moody:
     def __init__(self, client: Client, random: Random) -> None:
         self._client, self._random = client, random
         self.away = 0.0
+        self.proposes = False
+        """Whether the last compaction had something to change."""
 
     def __getattr__(self, name: str) -> Any:
         called = getattr(self._client, name)
@@ -69,74 +70,12 @@ class Moody:
             if lot < self.away / 2:
                 raise Unavailable("away", code=StatusCode.UNAVAILABLE)
             answer = called(*given, **named)
+            self.proposes = answer.changed if name == "compact" else self.proposes
             if lot < self.away:
                 raise Unavailable("away, having heard", code=StatusCode.UNAVAILABLE)
             return answer
 
         return call
-
-
-def text(content: Any) -> str:
-    """The words of a content."""
-    if isinstance(content, list):
-        return "\n".join(str(one["text"]) for one in content if one.get("type") == "text")
-    return str(content or "")
-
-
-def repaired(rows: list[Row]) -> None:
-    """As repair_message_sequence: users' messages side by side are joined, and results without a
-    call dropped."""
-    kept: list[Row] = []
-    known: set[str] = set()
-    for row in rows:
-        if row["role"] == "assistant":
-            known = {call["id"] for call in row.get("tool_calls") or []}
-        elif row["role"] == "tool":
-            if row["tool_call_id"] not in known:
-                continue
-            known.discard(row["tool_call_id"])
-        else:
-            known = set()
-        if kept and kept[-1]["role"] == row["role"] == "user":
-            before = kept[-1]
-            if isinstance(before["content"], str) and isinstance(row["content"], str):
-                own, more = before.get("_life", ()), row.get("_life", ())
-                if (
-                    own
-                    and more
-                    and not (
-                        before["content"].endswith("</contextengine>")
-                        or row["content"].startswith("<contextengine")
-                    )
-                ):
-                    own, more = own[:-1], ((*own[-1], *more[0]), *more[1:])
-                before["content"] = f"{before['content']}\n\n{row['content']}"
-                before["_life"] = (*own, *more)
-                before.pop("api_content", None)
-                continue
-        kept.append(row)
-    rows[:] = kept
-
-
-def from_disk(rows: list[Row]) -> list[Row]:
-    """As the session database gives them back (append_message, get_messages_as_conversation)."""
-    found: list[Row] = []
-    for row in rows:
-        if any(row.get(flag) for flag in EPHEMERAL):
-            continue
-        kept = {key: copy.deepcopy(row[key]) for key in row if key[0] != "_" or key == "_life"}
-        if "_clean" in row:
-            kept |= {"content": row["_clean"], "api_content": row["content"]}
-        if isinstance(kept["content"], list) and not row.get("_whole"):
-            parts = [part.get("text", SCREENSHOT) for part in kept["content"]]
-            kept["content"] = "\n".join(parts)
-        if row["role"] != "tool" and isinstance(kept["content"], str):
-            kept["content"] = kept["content"].strip()
-        found.append(kept)
-    return found
-
-
-EPHEMERAL = ("_empty_recovery_synthetic", "_thinking_prefill", "_verification_stop_synthetic")
 
 
 class Life:
@@ -333,7 +272,11 @@ class Life:
         if len(users) < 3:
             return
         head, tail = self.rows[: users[-2]], self.rows[users[-2] :]
+        given = copy.deepcopy(head)
+        self.moody.proposes = False
         made = self._compressed(head, None, True)
+        due = self.in_place and not self.moody.away and self.moody.proposes
+        assert not due or made != given, "nothing was compacted"
         self.rows = made + tail
 
     def _compressed(self, rows: list[Row], focus: str | None, force: bool) -> list[Row]:
@@ -386,15 +329,3 @@ class Life:
     def end(self) -> None:
         """As the CLI ends."""
         self._agent.on_session_end(self.session, self.rows)
-
-
-def paired(rows: list[Row]) -> None:
-    """Raises where a provider would refuse the list."""
-    open_calls: list[str] = []
-    for row in rows:
-        if row["role"] == "tool":
-            assert row["tool_call_id"] in open_calls, f"a result without its call: {row}"
-            open_calls.remove(row["tool_call_id"])
-            continue
-        assert not open_calls, f"a call without its result: {open_calls}"
-        open_calls = [call["id"] for call in row.get("tool_calls") or []]

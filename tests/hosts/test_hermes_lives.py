@@ -18,7 +18,8 @@ from contextengine.messages import text_of
 from contextengine_hermes.block import part
 from contextengine_hermes.service import Service
 from contextengine_hermes.tasks import without_tasks
-from tests.hosts.hermes_life import SCREENSHOT, Life, Moody, Row, stand_in, text
+from tests.hosts.hermes_life import Life, Moody, stand_in
+from tests.hosts.hermes_list import SCREENSHOT, Row, text
 from tests.integration.harness import House, budget, house, ref
 
 stand_in()
