@@ -31,7 +31,7 @@ from contextengine_server.config.load import load_settings
 
 SERVER = f"{Path(contextengine_server.__file__).parent}/"
 TURNS = 30
-ASKED = 9
+ASKED = 30
 """How often each call is sent: what works in the background now and then enters between its steps,
 so that the shortest walk is the call's own."""
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 from grpc import StatusCode
 
@@ -26,29 +28,30 @@ PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO
 CANCELLED = "[Tool execution cancelled: the user interrupted]"
 
 
-def stand_in() -> None:
-    """Stands in for what the plugin imports of Hermes, where there is none."""
-    try:
-        import agent.context_engine  # noqa: F401
-    except ImportError:
+class _ContextEngine:
+    """As the plugin relies on Hermes'."""
 
-        class ContextEngine:
-            threshold_percent = 0.75
+    threshold_percent = 0.75
 
-            def on_session_reset(self) -> None:
-                self.last_prompt_tokens = self.compression_count = 0
+    def on_session_reset(self) -> None:
+        self.last_prompt_tokens = self.compression_count = 0
 
-            def get_status(self) -> dict[str, Any]:
-                return {}
+    def get_status(self) -> dict[str, Any]:
+        return {}
 
-            def update_model(self, model: str, context_length: int, *more: str) -> None:
-                self.context_length = context_length
-                self.threshold_tokens = int(context_length * self.threshold_percent)
+    def update_model(self, model: str, context_length: int, *more: str) -> None:
+        self.context_length = context_length
+        self.threshold_tokens = int(context_length * self.threshold_percent)
 
-        module = ModuleType("agent.context_engine")
-        module.ContextEngine = ContextEngine  # type: ignore[attr-defined]
-        sys.modules["agent"] = ModuleType("agent")
-        sys.modules["agent.context_engine"] = module
+
+@contextmanager
+def standing_in() -> Iterator[None]:
+    """While the plugin is imported: what it imports of Hermes, whether or not that is there. Other
+    tests have stand-ins of their own."""
+    module = ModuleType("agent.context_engine")
+    module.ContextEngine = _ContextEngine  # type: ignore[attr-defined]
+    with patch.dict(sys.modules, {"agent": ModuleType("agent"), module.__name__: module}):
+        yield
 
 
 class Moody:

@@ -18,13 +18,12 @@ from contextengine.messages import text_of
 from contextengine_hermes.block import part
 from contextengine_hermes.service import Service
 from contextengine_hermes.tasks import without_tasks
-from tests.hosts.hermes_life import Life, Moody, stand_in
+from tests.hosts.hermes_life import Life, Moody, standing_in
 from tests.hosts.hermes_list import SCREENSHOT, Row, text
 from tests.integration.harness import House, budget, house, ref
 
-stand_in()
-
-from contextengine_hermes import engine, plugin  # noqa: E402
+with standing_in():
+    from contextengine_hermes import engine, plugin
 
 ROLES = {t.ROLE_USER: "user", t.ROLE_ASSISTANT: "assistant", t.ROLE_TOOL: "tool"}
 Told = tuple[str, str, list[str], str]
