@@ -20,7 +20,7 @@ from contextengine.errors import Unavailable
 from contextengine_hermes.block import part
 from tests.hosts.hermes_list import Row, from_disk, paired, repaired, text
 
-TODO = (
+TASK_LIST = (
     "[Your active task list was preserved across context compression]\n- [>] 1. go on (in_progress)"
 )
 STEER = "\n\n[OUT-OF-BAND USER MESSAGE]\n{}\n[/OUT-OF-BAND USER MESSAGE]"
@@ -251,7 +251,7 @@ class Life:
         if not users or not self.in_place:
             return None  # what a session goes on from is not its own to take back
         cut = users[-min(turns, len(users))]
-        if text(self.rows[cut]["content"]).startswith(("<contextengine", TODO)):
+        if text(self.rows[cut]["content"]).startswith(("<contextengine", TASK_LIST)):
             return None  # it would take back all that is summarized
         words = self.rows[cut]["content"]
         for row in self.rows[cut:]:
@@ -296,7 +296,7 @@ class Life:
         self.compactions += 1
         paired(made)
         if self.todo:
-            made.append({"role": "user", "content": TODO, "_todo_snapshot_synthetic": True})
+            made.append({"role": "user", "content": TASK_LIST, "_todo_snapshot_synthetic": True})
         self._agent.on_session_end(self.session, rows)
         old = self.session
         if not self.in_place:
@@ -312,7 +312,7 @@ class Life:
     def _known(self, row: Row) -> Row:
         """A message of a compacted list, with the number of what was said in it."""
         row["_whole"] = True
-        own = text(row["content"]).startswith(("<contextengine", TODO))
+        own = text(row["content"]).startswith(("<contextengine", TASK_LIST))
         if len(row.get("_life", ())) != 1 and not own:
             row = {key: row[key] for key in row if key != "_life"}
             for number, said in reversed(self.said.items()):

@@ -24,10 +24,11 @@ class Cuts:
     def follow(self, messages: Sequence[Message]) -> bool:
         """Whether the host cut messages out of its list before it handed over this one."""
         ids = tuple(message.id for message in messages)
-        same = common(self._ids, ids)
-        stayed = set(self._ids).intersection(ids[same:])
+        grew = self._ids == ids[: len(self._ids)]
+        same = len(self._ids) if grew else common(self._ids, ids)
         before = self._said
         now = before[:same] + tuple(said(message) for message in messages[same:])
+        stayed = not grew and not set(self._ids).isdisjoint(ids[same:])
         self._ids, self._said = ids, now
         # A host's own ids stay with what they name, wherever it stands.
         return not stayed and any(

@@ -108,8 +108,12 @@ class Life {
       const at = wanted.findIndex((one, index) => one !== stored[index]);
       if (at >= 0 || wanted.length !== stored.length) return { log, at, wanted: wanted.slice(at, at + 3), stored: stored.slice(at, at + 3) };
     }
-    this.client.close();
     return this.warnings.length ? this.warnings : undefined;
+  }
+
+  /** Lets go of the service. */
+  close(): void {
+    this.client.close();
   }
 
   /** The list as the host makes it for the next turn, and what it did. */
@@ -247,9 +251,16 @@ function spoken(done: { response: { messages: ModelMessage[] }; responseMessages
   return done.responseMessages ?? done.response.messages;
 }
 
-const SEEDS = process.env["LIVES"]?.split("-").map(Number) ?? [0, 16];
+const SEEDS = process.env["CONTEXTENGINE_LIVES"]?.split("-").map(Number) ?? [0, 16];
 
 test("whatever a host does, the session is what its list says", async () => {
   const [first = 0, end = 0] = SEEDS;
-  for (let seed = first; seed < end; seed++) assert.equal(await new Life(seed).lived(10), undefined, `seed ${seed}`);
+  for (let seed = first; seed < end; seed++) {
+    const life = new Life(seed);
+    try {
+      assert.equal(await life.lived(10), undefined, `seed ${seed}`);
+    } finally {
+      life.close();
+    }
+  }
 });
