@@ -79,11 +79,6 @@ class Peak(msgspec.Struct, frozen=True, array_like=True):
     at: int
     """The step itself; the first, where the next reply answers several."""
 
-    @property
-    def taken(self) -> int:
-        """The tokens of both."""
-        return self.step + self.asked
-
     def joined(self, later: Peaks) -> Peaks:
         """The later ones, of which the first stands for this one too: it is nowhere less."""
         step, asked = max(self.step, later[0].step), max(self.asked, later[0].asked)

@@ -86,11 +86,11 @@ def behind(known: Waiting, before: Atom) -> Waiting:
 def _with_peak(peaks: Peaks, newest: Peak, atom: Atom) -> Peaks:
     """The peaks with that of the newest atom, in place of what it was before, and of those that are
     nowhere more. Over a cap it is shorter, and outdoes no other."""
-    outdoes = not any(map(_bounded, atom.slots))
+    outdoes, taken = not any(map(_bounded, atom.slots)), newest.step + newest.asked
     while peaks and (
         (last := peaks[-1]).at == atom.step
         or (last.at, last.user_step) == (newest.at, newest.user_step)
-        or (outdoes and last.step <= newest.step and last.taken <= newest.taken)
+        or (outdoes and last.step <= newest.step and last.step + last.asked <= taken)
     ):
         peaks = peaks[:-1]
     if len(peaks) >= MOST_PEAKS:
