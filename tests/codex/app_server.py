@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,22 +137,26 @@ class AppServer:
 
     async def turn(self, thread: str, given: list[Json]) -> Json:
         """A turn, to its end: the notice that says so."""
-        self._notices.clear()
+        self.forget()
         await self.call("turn/start", threadId=thread, input=given)
         return await self.ended()
 
     async def compact(self, thread: str) -> Json:
         """Has Codex compact the thread, to its end."""
-        self._notices.clear()
+        self.forget()
         await self.call("thread/compact/start", threadId=thread)
         return await self.ended()
 
-    async def ended(self) -> Json:
-        """Waits for the end of the turn that runs."""
+    def forget(self) -> None:
+        """What Codex told until now."""
+        self._notices.clear()
+
+    async def ended(self, ways: Sequence[str] = ("completed",)) -> Json:
+        """Waits for the end of the turn that runs, in one of these ways."""
         while True:
             line = self._notices.pop(0) if self._notices else await self._read()
             if line.get("method") == "turn/completed":
-                assert line["params"]["turn"]["status"] == "completed", line
+                assert line["params"]["turn"]["status"] in ways, line
                 return dict(line["params"])
 
     def _send(self, message: Json) -> None:

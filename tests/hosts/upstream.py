@@ -79,6 +79,7 @@ class Upstream:
                 yield event
                 if at == 0 and self.hold is not None:
                     await self.hold.wait()
+                    await asyncio.sleep(0)  # whoever has gone is known to have
             if self.lingers is not None:
                 await self.lingers.wait()
         except asyncio.CancelledError:
