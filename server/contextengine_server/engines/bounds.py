@@ -202,13 +202,14 @@ def with_masks(bounds: Bounds, view: View, masks: Masks, reason: str) -> Bounds:
 def forms_of(atom: Atom, cell: int, arrived: Forms = NONE) -> dict[int, Slot]:
     """What to show of a step instead of messages over the cap of a cell, its own or the step's: by
     sequence. What has a form already has another only where that is shorter."""
-    cap = cap_chars(cell)
-    forms = dict(arrived)
+    cap, forms = cap_chars(cell), dict(arrived)
+    answers = {entry.sequence: len(entry.traits.results) for entry in atom.entries}
     for slot in atom.slots:
         before = forms.get(slot.sequence)
         if slot.bounded is None or (before is not None and _within(before, cap)):
             continue
-        shown = slot.bounded(cap)
+        # Results that come in one message may have as much as those that come each in its own.
+        shown = slot.bounded(cap * max(1, answers.get(slot.sequence, 1)))
         if shown is not None and (before is None or shown.tokens < before.tokens):
             forms[slot.sequence] = shown
     return forms | _shared(atom, forms, max(cell // STEP_SHARE, int(cap / CHARS_PER_TOKEN)))
@@ -230,9 +231,10 @@ def _shared(atom: Atom, forms: dict[int, Slot], room: int) -> dict[int, Slot]:
     """Shorter forms of the step's large messages where it exceeds the room with the forms that it
     has."""
     large = [slot for slot in atom.slots if slot.bounded is not None]
+    alone = len(large) == 1 and not any(len(entry.traits.results) > 1 for entry in atom.entries)
     sizes = [forms.get(slot.sequence, slot).tokens for slot in large]
     whole = sum(forms.get(slot.sequence, slot).tokens for slot in atom.slots)
-    if len(large) < 2 or whole <= room:
+    if not large or alone or whole <= room:
         return {}
     # On the grid, so that a small result that comes late for its call changes nothing.
     share = max(LEAST_SHARE, on_grid(level(sizes, room - whole + sum(sizes))))

@@ -9,17 +9,24 @@ keep their arguments, results their ids and flags.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.budget import level
 from contextengine_server.context.message import Entry, Role, Slot, Traits
 from contextengine_server.wire.encoded_runs import may_hold_runs, without_runs
 
 MIN_MARKED_BYTES = 512
 """What is encoded in less holds nothing that `mark_runs` would mark."""
+
+RESULTS_SHARE = 4
+"""This part (a quarter) is left to a message's results, whatever is said beside them."""
+LEAST_SHARE_CHARS = 200
+"""Results that would each have less than this are cut as one: their markers would be more than what
+they say."""
 
 _KEPT_CAPS = 8
 """Caps whose slots a message keeps: budgets that take turns, and what is tried for a share."""
@@ -38,7 +45,7 @@ class Shortened(msgspec.Struct, frozen=True):
     sequence: int
     """Where the whole of it is stored."""
     chars: int | None
-    """So many characters of it are shown; None: all but base64."""
+    """So many characters are shown of what it says beside results; None: all but base64."""
 
 
 class HeadAndTail(Protocol):
@@ -101,13 +108,39 @@ def mark_runs(message: pb.Message, sequence: int) -> int:
 
 
 def cut_texts(message: pb.Message, chars: int, sequence: int) -> bool:
-    """Cuts a message's texts, taken together, to `chars` characters: half from the head, half from
-    the tail, the marker apart. `sequence`: where it is stored; 0: it is not. False, and no change,
-    where the texts have no more."""
-    texts = list(texts_in(message.parts))
-    total = sum(len(text.text) for text in texts)
-    if total <= chars:
+    """Cuts a message's texts, taken together, to `chars` characters, markers apart: each from its
+    head and its tail. Where there are results, what is said beside them is whole as long as it
+    leaves them a quarter; of them small ones are whole, and the large ones have equal shares, as in
+    a step whose results are messages of their own. `sequence`: where it is stored; 0: it is not.
+    False, and no change, where the texts have no more."""
+    said = list(_said_in(message.parts))
+    results = [
+        list(texts_in(part.tool_result.parts))
+        for part in message.parts
+        if part.HasField("tool_result")
+    ]
+    spoken, sizes = _length(said), [_length(result) for result in results]
+    if spoken + sum(sizes) <= chars:
         return False
+    most = chars if not results else max(chars - sum(sizes), chars - chars // RESULTS_SHARE)
+    _cut(said, most, sequence)
+    left = chars - min(spoken, most)
+    share = level(sizes, left)
+    if share < min(LEAST_SHARE_CHARS, max(sizes, default=0)):
+        _cut([text for result in results for text in result], left, sequence)
+    else:
+        for result in results:
+            _cut(result, share, sequence)
+    message.ClearField("native")  # it would say all of it again
+    return True
+
+
+def _cut(texts: Sequence[pb.TextPart], chars: int, sequence: int) -> None:
+    """Cuts texts, taken as one, to so many characters: half from the head, half from the tail, the
+    marker apart."""
+    total = _length(texts)
+    if total <= chars:
+        return
     head = chars // 2
     tail = total - (chars - head)
     at, marked = 0, False
@@ -120,14 +153,25 @@ def cut_texts(message: pb.Message, chars: int, sequence: int) -> bool:
             shown += left_out_marker(tail - head, total, sequence)
             marked = True
         text.text = shown + said[max(0, tail - start) :]
-    message.ClearField("native")  # it would say all of it again
-    return True
 
 
-def shortened_in(texts: Iterable[str]) -> Shortened | None:
-    """What the texts of a message in short say of what it is; None where they say nothing."""
+def _length(texts: Iterable[pb.TextPart]) -> int:
+    return sum(len(text.text) for text in texts)
+
+
+def shortened_in(message: pb.Message) -> Shortened | None:
+    """What a message in short says of what it is; None where it says nothing. A result alone is
+    known by its call, and what it says may be anybody's."""
+    said = [text.text for text in _said_in(message.parts)]
+    if not said:
+        return None
+    results = (part.tool_result.parts for part in message.parts if part.HasField("tool_result"))
+    beside = (text.text for parts in results for text in texts_in(parts))
     sequence, chars = 0, None
-    for text in filter(_may_be_marked, texts):
+    for text in filter(_may_be_marked, beside):
+        for _, _, stored in _MARKER.findall(text):
+            sequence = int(stored)
+    for text in filter(_may_be_marked, said):
         for left_out, total, stored in _MARKER.findall(text):
             sequence = int(stored)
             if left_out:
@@ -141,11 +185,16 @@ def _may_be_marked(text: str) -> bool:
 
 
 def in_short(entry: Entry, how: Shortened) -> pb.Message:
-    """A stored message as it was shown."""
+    """A stored message as it was shown, but for its results."""
     shown = marked(entry, entry.sequence)
     if how.chars is not None:
-        cut_texts(shown, how.chars, entry.sequence)
+        _cut(list(_said_in(shown.parts)), how.chars, entry.sequence)
     return shown
+
+
+def _said_in(parts: Iterable[pb.Part]) -> Iterator[pb.TextPart]:
+    """The texts of parts, those of results apart."""
+    return (part.text for part in parts if part.HasField("text"))
 
 
 def texts_in(parts: Iterable[pb.Part]) -> Iterator[pb.TextPart]:

@@ -121,7 +121,7 @@ def likeness(message: pb.Message) -> Likeness:
         _digest(media) if any(media) else b"",
         results,
         bytes.fromhex(label) if label else b"",
-        shortened_in(part.text.text for part in message.parts if part.HasField("text")),
+        shortened_in(message),
     )
 
 

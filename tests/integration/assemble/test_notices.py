@@ -91,6 +91,50 @@ async def test_long_results_beside_a_notice_are_bounded_as_others_are(
     assert await judged(shared, reply, session) == []
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_what_a_user_says_beside_long_results_is_whole(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
+    """Claude Code sets what is said to it amid its work, and its order to summarize, behind the
+    results, in one message: it was cut with them, and small results were gone."""
+    await assign(shared, session, engine)
+    said = f"Stop that. {'Then begin with the other one, please. ' * 20}"
+    step = [result("", f"c{at}", words) for at, words in enumerate((3_000, 40, 3_000))]
+    await store(
+        shared,
+        session,
+        [*talk(4), say("ask"), calls("a", "c0", "c1", "c2"), carrier("r", *step, told=said)],
+    )
+    if engine == "legacy":  # which leaves nothing out
+        await shared.client.compact(session, budget=budget(3_000), force=True)
+    reply = await ask(shared, session, budget=budget(3_000))
+    assert ids_of(reply.items)[-1] == "r"
+    large, small, other, told = reply.items[-1].message.parts
+    assert told.text.text == said
+    assert small == step[1].parts[0]
+    texts = [part.tool_result.parts[0].text.text for part in (large, other)]
+    assert all("are left out here; the whole message is stored" in text for text in texts)
+    assert abs(len(texts[0]) - len(texts[1])) < 10
+    assert await judged(shared, reply, session) == []
+
+
+@pytest.mark.parametrize("window", [20_000, 60_000, 200_000])
+async def test_results_of_one_message_may_have_what_those_of_several_have(
+    shared: House, session: t.SessionRef, window: int
+) -> None:
+    step = [result(f"r{at}", f"c{at}", 16_000) for at in range(3)]
+    work = [say("ask"), calls("a", "c0", "c1", "c2")]
+    apart, together = (t.SessionRef(agent_id=session.agent_id) for _ in range(2))
+    apart.session_id, together.session_id = f"{session.session_id}-1", f"{session.session_id}-2"
+    await store(shared, apart, [*work, *step])
+    await store(shared, together, [*work, carrier("r", *step, told=NOTICE)])
+    one, other = [
+        sum(item.tokens for item in (await ask(shared, each, budget=budget(window))).items)
+        for each in (apart, together)
+    ]
+    assert abs(one - other) < 0.1 * one
+
+
 async def test_a_read_beside_a_notice_makes_an_earlier_one_stale(
     shared: House, session: t.SessionRef
 ) -> None:

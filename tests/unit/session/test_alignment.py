@@ -316,6 +316,26 @@ async def test_a_message_that_came_back_head_and_tail_is_the_stored_one(
     assert (await server.stored())[4:] == [other]
 
 
+@pytest.mark.parametrize("said", ["stop that", long("stop", 3_000)], ids=["whole", "cut"])
+async def test_results_that_came_back_in_short_beside_what_is_said_are_the_stored_ones(
+    server: Server, said: str
+) -> None:
+    carried = pb.Message(role=pb.ROLE_USER)
+    for call in ("c0", "c1"):
+        carried.parts.extend(result(call, long(call, 3_000)).parts)
+    carried.parts.add().text.text = said
+    talk = incoming(user("first"), assistant("", "", "c0", "c1"), carried)
+    await server.context.ingest.run(TENANT, S1, talk, None)
+    sent = await shown_without_ids(server, 1_000)
+    [short] = [one for one in sent if "expand sequence 3 " in str(one)]
+    assert len(str(short)) < 10_000
+    for more in (assistant("done"), user("and that")):
+        sent.append(more)
+        await server.assemble(1_000, live=incoming(*sent), store_new=True)
+    assert (await server.stored())[-2:] == ["done", "and that"]
+    assert len(await server.stored()) == 5
+
+
 @pytest.mark.parametrize(
     ("left_out", "total", "sequence"),
     [(",", ",", "1"), ("9", "1", "1"), ("1", "1", "1"), ("1", "2", "99"), ("1", "2", "0")],

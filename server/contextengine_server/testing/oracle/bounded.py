@@ -1,5 +1,6 @@
 """What head and tail must be: the message as it was stored, less base64 that markers own up to, and
-less one stretch of its text that another marker does."""
+less one stretch of what it says, and one of each of its results or of all of them, that other
+markers do."""
 
 from __future__ import annotations
 
@@ -57,10 +58,28 @@ def dishonest(item: pb.Item, stored: pb.Message) -> str | None:
     stored = with_markers(stored, item)
     if item.message == stored and ENCODED.search("".join(t.text for t in _texts(stored.parts))):
         return None
-    shown = "".join(text.text for text in _texts(item.message.parts))
-    whole = "".join(text.text for text in _texts(stored.parts))
     if _without_texts(item.message) != _without_texts(stored):
         return "changes more than texts"
+    sequence = item.origin.sequence
+    said, whole = _said(item.message), _said(stored)
+    results, answers = _results(item.message), _results(stored)
+    if (
+        (said, results) != (whole, answers)
+        and _honest(said, whole, sequence)
+        and (
+            all(map(_honest, results, answers, [sequence] * len(answers)))
+            or _honest("".join(results), "".join(answers), sequence)
+        )
+    ):
+        return None
+    return "is not the stored text around an honest marker"
+
+
+def _honest(shown: str, whole: str, sequence: int) -> bool:
+    """True where a text is shown as it is stored, or its head and tail are around a marker that
+    says the truth."""
+    if shown == whole:
+        return True
     for marker in MARKER.finditer(shown):  # what the message itself says may look like one
         head, tail = shown[: marker.start()], shown[marker.end() :]
         left, total = (int(marker[name].replace(",", "")) for name in ("left", "total"))
@@ -69,10 +88,24 @@ def dishonest(item: pb.Item, stored: pb.Message) -> str | None:
             and left == len(whole) - len(head) - len(tail) > 0
             and whole.startswith(head)
             and whole.endswith(tail)
-            and int(marker["sequence"] or 0) == item.origin.sequence
+            and int(marker["sequence"] or 0) == sequence
         ):
-            return None
-    return "is not the stored text around an honest marker"
+            return True
+    return False
+
+
+def _said(message: pb.Message) -> str:
+    """What is said beside results."""
+    return "".join(part.text.text for part in message.parts if part.HasField("text"))
+
+
+def _results(message: pb.Message) -> list[str]:
+    """What each result says."""
+    return [
+        "".join(text.text for text in _texts(part.tool_result.parts))
+        for part in message.parts
+        if part.HasField("tool_result")
+    ]
 
 
 def _without_texts(message: pb.Message) -> pb.Message:
