@@ -280,6 +280,9 @@ def test_what_the_client_comes_to_hold_is_written_as_it_has_it() -> None:
 
 
 def test_anthropics_list_begins_with_the_user_and_alternates_around_what_is_ours() -> None:
+    """And a `system` message, as Claude Code sends them, stands behind the user's and before the
+    model's, or last: the API refuses any other, and its neighbours may be left out."""
+
     def entry(role: str, words: str, ours: bool) -> Entry:
         [message] = from_anthropic([{"role": role, "content": words}])
         return Entry(message.native.json.decode(), ours, message)
@@ -290,17 +293,27 @@ def test_anthropics_list_begins_with_the_user_and_alternates_around_what_is_ours
         [entry("user", "a", False), entry("user", "b", False)],
         [entry("user", "sum", True), entry("system", "a", False), entry("user", "b", False)],
         [entry("user", "sum", True), entry("user", "a", False), entry("user", "b", True)],
+        [entry("system", "a", False), entry("assistant", "b", False)],
+        [entry("user", "a", False), entry("system", "b", False), entry("assistant", "c", False)],
+        [entry("assistant", "a", False), entry("system", "b", False), entry("user", "c", False)],
+        [entry("user", "a", False), entry("system", "b", False)],
     ]
     arranged = [[json.loads(one) for one in ANTHROPIC.arranged(one)] for one in lists]
     assert [[one["role"] for one in each] for each in arranged] == [
         ["user", "assistant", "user"],
         ["user", "assistant"],
         ["user", "user"],
-        ["user", "system", "user"],
         ["user"],
+        ["user"],
+        ["user", "assistant"],
+        ["user", "system", "assistant"],
+        ["user", "assistant", "user"],
+        ["user", "system"],
     ]
     assert [block["text"] for block in arranged[1][0]["content"]] == ["sum", "b"]
+    assert [block["text"] for block in arranged[3][0]["content"]] == ["sum", "a", "b"]
     assert [block["text"] for block in arranged[4][0]["content"]] == ["sum", "a", "b"]
+    assert arranged[5][0] == {"role": "user", "content": "a"}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.path)

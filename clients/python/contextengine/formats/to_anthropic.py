@@ -28,9 +28,9 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
     """`system`, where there is one, and `messages` of a request. What came from Anthropic comes
     back as it was.
 
-    Leading instructions become `system`, later ones a user's text, unless they came as such. Tool
-    results are a user's. What the format cannot say (unsigned reasoning, other vendors' items) is
-    left out, and a message of nothing else with it.
+    Leading instructions become `system`, later ones a user's text, unless they came as such and may
+    stand where they do. Tool results are a user's. What the format cannot say (unsigned reasoning,
+    other vendors' items) is left out, and a message of nothing else with it.
     """
     system: list[Block] = []
     written: list[dict[str, Any]] = []
@@ -54,7 +54,19 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
             role = "assistant" if message.role == ROLE_ASSISTANT else "user"
             role = "system" if among else role
             written.append({"role": role, "content": content})
+    before = ""
+    for one, after in zip(written, [*(one["role"] for one in written[1:]), ""], strict=False):
+        if one["role"] == "system" and not instructs_between(before, after):
+            one["role"] = "user"
+        before = one["role"]
     return ({"system": system} if system else {}) | {"messages": written}
+
+
+def instructs_between(before: str, after: str) -> bool:
+    """Whether a `system` message may stand between messages of these roles (empty: none): behind
+    the user's, and before the model's or last (Anthropic, mid-conversation system messages,
+    Limitations)."""
+    return before == "user" and after in ("assistant", "")
 
 
 def _blocks(parts: Sequence[Part]) -> list[Block]:

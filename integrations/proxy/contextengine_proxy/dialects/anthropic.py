@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from contextengine.formats import from_anthropic, to_anthropic
 from contextengine.formats.node import Source
+from contextengine.formats.to_anthropic import instructs_between
 from contextengine.types import (
     ROLE_ASSISTANT,
     ROLE_DEVELOPER,
@@ -53,13 +54,13 @@ class Anthropic(Dialect):
 
     def arranged(self, entries: Sequence[Entry]) -> list[str]:
         """Begins with the user. What we made stands in one message with its neighbours of the same
-        role; those that the client wrote side by side stay so."""
+        role; those that the client wrote side by side stay so. A `system` message among them that
+        lost the neighbours that the API wants is the user's."""
         written: list[str] = []
         last, was_ours = "", False
         joined: Json = {}
         """The last one, once it is more than one entry."""
-        for entry in entries:
-            role = _ROLES.get(entry.message.role, "user")
+        for entry, role in _placed(entries):
             if not written and role == "assistant":
                 written.append(json.dumps({"role": "user", "content": OPENER}))
             if role == last and (entry.ours or was_ours):
@@ -145,6 +146,21 @@ class AnthropicReader(StreamReader):
         return DIALECT.whole(
             {**self._message, "type": "message", "content": content, "usage": self._usage}
         )
+
+
+def _placed(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
+    """The entries and their roles, `system` only where the API takes it."""
+    roles = [_ROLES.get(entry.message.role, "user") for entry in entries]
+    before = ""
+    for entry, role, after in zip(entries, roles, [*roles[1:], ""], strict=True):
+        if role == "system" and not instructs_between(before, after):
+            said = json.loads(entry.json)
+            # One that says nothing, and only sets how the model works, may stand anywhere.
+            if said["content"]:
+                role = "user"
+                entry = Entry(json.dumps({**said, "role": role}), True, entry.message)
+        yield entry, role
+        before = role
 
 
 def _blocks(message: Json) -> list[Json]:
