@@ -180,7 +180,10 @@ class Talks:
         ended = not any(part.HasField("tool_call") for part in messages[-1].parts)
         try:
             async with asyncio.timeout(RECORD_S), talk.lock:
-                if new and _goes_on(talk, prepared):
+                stored = bool(new) and _goes_on(talk, prepared)
+                if not stored and prepared.assembly is None:
+                    return  # the service knows nothing of it, and need not know
+                if stored:
                     await talk.mirror.bring(messages, ended=ended, timeout=RECORD_S)
                     self._debts.settle(talk.name)
                 await talk.called(request.model, request.dialect.provider)
