@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc
+import grpc.aio
 
 from .breaker import PATIENCE, Breaker
 
@@ -37,5 +38,7 @@ class AsyncProbe:
             reply = await invoke(b"", **arguments)
         except grpc.RpcError as error:
             self._breaker.heard(error.code())
+        except grpc.aio.UsageError:
+            pass  # the client was closed: nobody waits for the answer
         else:
             self._breaker.heard(None, reply)
