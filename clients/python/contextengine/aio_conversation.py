@@ -33,8 +33,12 @@ class AsyncConversation:
     (ContextEngineError): the host has its own list to go on with.
     """
 
-    def __init__(self, client: AsyncClient, ref: t.SessionRef) -> None:
-        self._mirror = AsyncMirror(client, ref)
+    def __init__(self, client: AsyncClient, ref: t.SessionRef, *, whole: bool = False) -> None:
+        """whole: whether the host takes messages out of its list only for them to be gone, and not
+        to make room. The session then holds what the list does, and else what was cut out of it,
+        too.
+        """
+        self._mirror = AsyncMirror(client, ref, whole=whole)
         self.session = self._mirror.session
         """The session's other calls. Whoever writes by them lets `forget` be called."""
         self._later = AsyncLater(self._end_turn)
@@ -93,8 +97,10 @@ class AsyncConversations:
     """An agent's conversations by session. Of those that were not spoken of for the longest it is
     forgotten what their sessions hold, which is asked for again."""
 
-    def __init__(self, client: AsyncClient, agent_id: str) -> None:
+    def __init__(self, client: AsyncClient, agent_id: str, *, whole: bool = False) -> None:
+        """whole: see AsyncConversation."""
         self._client = client
+        self._whole = whole
         self._agent_id = agent_id
         self._warm: OrderedDict[str, AsyncConversation] = OrderedDict()
 
@@ -103,7 +109,7 @@ class AsyncConversations:
         found = self._warm.pop(session_id, None)
         if found is None:
             ref = t.SessionRef(agent_id=self._agent_id, session_id=session_id)
-            found = AsyncConversation(self._client, ref)
+            found = AsyncConversation(self._client, ref, whole=self._whole)
         self._warm[session_id] = found
         if len(self._warm) > MOST_WARM:
             self._warm.popitem(last=False)

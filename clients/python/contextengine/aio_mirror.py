@@ -11,7 +11,7 @@ from . import types as t
 from .aio_feed import AsyncFeed
 from .attempts import Attempts
 from .batching import batches
-from .cuts import Cuts
+from .cuts import Cuts, Every
 from .deltas import Assembly
 from .times import timed
 
@@ -30,13 +30,17 @@ class AsyncMirror:
     be handed over again: what is stored already is not stored twice.
     """
 
-    def __init__(self, client: AsyncClient, ref: t.SessionRef) -> None:
+    def __init__(self, client: AsyncClient, ref: t.SessionRef, *, whole: bool = False) -> None:
+        """whole: whether the list is all of the conversation, so that what it leaves out was taken
+        out of it, wherever it stood. Else hosts cut lists to make room, and what they cut stays.
+        """
         self._feed = AsyncFeed(client, ref)
         self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)
         """The session's other calls. Whoever writes by them lets `forget` be called."""
         self.by_ids = True
         """Whether the list was found by its ids, as far as it was looked for."""
-        self._cuts = Cuts()
+        self._cuts = None if whole else Cuts()
+        self._left = Every() if whole else None
 
     def forget(self) -> None:
         """Nothing is known of the session any more: others wrote to it."""
@@ -58,14 +62,14 @@ class AsyncMirror:
         try:
             held = None
             if self.by_ids:
-                held = await self._feed.held(ids, timeout=attempts.timeout())
+                held = await self._feed.held(ids, left=self._left, timeout=attempts.timeout())
             new = [*batches(timed(messages[held or 0 :], held or 0))]
             stored: dict[str, Any] = {"ingest": new[0] if new else ()}
             if held is None:
                 live = [_anonymous(one) for one in messages]
                 stored = {"live": t.LiveList(messages=live, store_new=True, takes_back=True)}
             elif len(new) > 1:
-                await self._feed.bring(messages, timeout=attempts.timeout())
+                await self._feed.bring(messages, left=self._left, timeout=attempts.timeout())
                 stored = {}
             assembly = await self.session.assemble(
                 fallback=False, timeout=attempts.timeout(), **stored, **asked
@@ -86,7 +90,9 @@ class AsyncMirror:
         attempts = Attempts(timeout, time.monotonic)
         self._follow(messages)
         if self.by_ids:
-            brought = await self._feed.bring(messages, ended=ended, timeout=attempts.timeout())
+            brought = await self._feed.bring(
+                messages, left=self._left, ended=ended, timeout=attempts.timeout()
+            )
             self.by_ids = brought is not None
         if not self.by_ids:
             await self.assemble(messages, timeout=attempts.timeout())
@@ -96,7 +102,7 @@ class AsyncMirror:
     def _follow(self, messages: Sequence[t.Message]) -> None:
         """A list that something was cut out of is looked for by what it says: by its ids it would
         be one that went back to where the cut begins."""
-        if self._cuts.follow(messages):
+        if self._cuts is not None and self._cuts.follow(messages):
             self.by_ids = False
 
 

@@ -34,8 +34,12 @@ class Conversation:
     (ContextEngineError): the host has its own list to go on with.
     """
 
-    def __init__(self, client: Client, ref: t.SessionRef) -> None:
-        self._mirror = Mirror(client, ref)
+    def __init__(self, client: Client, ref: t.SessionRef, *, whole: bool = False) -> None:
+        """whole: whether the host takes messages out of its list only for them to be gone, and not
+        to make room. The session then holds what the list does, and else what was cut out of it,
+        too.
+        """
+        self._mirror = Mirror(client, ref, whole=whole)
         self.session = self._mirror.session
         """The session's other calls. Whoever writes by them lets `forget` be called."""
         self._later = Later(self._end_turn)
@@ -92,8 +96,10 @@ class Conversations:
     """An agent's conversations by session. Of those that were not spoken of for the longest it is
     forgotten what their sessions hold, which is asked for again."""
 
-    def __init__(self, client: Client, agent_id: str) -> None:
+    def __init__(self, client: Client, agent_id: str, *, whole: bool = False) -> None:
+        """whole: see Conversation."""
         self._client = client
+        self._whole = whole
         self._agent_id = agent_id
         self._warm: OrderedDict[str, Conversation] = OrderedDict()
 
@@ -102,7 +108,7 @@ class Conversations:
         found = self._warm.pop(session_id, None)
         if found is None:
             ref = t.SessionRef(agent_id=self._agent_id, session_id=session_id)
-            found = Conversation(self._client, ref)
+            found = Conversation(self._client, ref, whole=self._whole)
         self._warm[session_id] = found
         if len(self._warm) > MOST_WARM:
             self._warm.popitem(last=False)
