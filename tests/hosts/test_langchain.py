@@ -3,7 +3,7 @@ Runs where LangChain is installed."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("langchain.agents")
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -23,10 +24,10 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.prebuilt import create_react_agent
 
-from contextengine import AsyncClient, Client
-from contextengine.messages import text_of
+from contextengine import AsyncClient, Client, Message, text_of, tool_result, user
 from contextengine.types import FORM_PLACEHOLDER, Item
 from contextengine_langchain import ContextengineHooks, ContextengineMiddleware
 from contextengine_langchain.messages import kept, shown, with_addition
@@ -76,19 +77,25 @@ async def home(tmp_path: Path) -> AsyncIterator[House]:
         yield made
 
 
-def agent_of(client: Client | AsyncClient, model: Scripted, **more: Any) -> Any:
+def agent_of(
+    client: Client | AsyncClient, model: Scripted, saver: Any = None, others: Sequence[Any] = ()
+) -> Any:
     return create_agent(
         model,
         [look_up],
         system_prompt="Be brief.",
-        middleware=[ContextengineMiddleware(client, window=WINDOW, **more)],
-        checkpointer=InMemorySaver(),
+        middleware=[*others, ContextengineMiddleware(client, window=WINDOW)],
+        checkpointer=saver or InMemorySaver(),
     )
 
 
 async def stored(home: House) -> list[str]:
     rows = await home.rows(HERE)
     return [text_of(row.message) for row in rows if not row.retired_revision]
+
+
+def names(messages: Iterable[Message]) -> list[str]:
+    return [message.id for message in messages]
 
 
 async def has_summaries(home: House) -> bool:
@@ -105,7 +112,7 @@ async def test_all_is_stored_and_what_fits_is_sent(home: House) -> None:
         await soon(lambda: has_summaries(home))
         state = await agent.ainvoke({"messages": [HumanMessage("the last one")]}, RUN)
     rows = await home.rows(HERE)
-    assert [row.message.id for row in rows] == [message.id for message in state["messages"]]
+    assert names(row.message for row in rows) == names(kept(state["messages"]))
     assert len(rows) > 60
     last = model.seen[-1]
     assert str(last[0].content).startswith("Be brief.")
@@ -176,10 +183,11 @@ def test_what_is_shown_verbatim_is_the_agents_own_message() -> None:
     said = AIMessage("hm", id="a", additional_kwargs={"signature": "s"})
     rows = kept([said])
     (one,) = rows
-    assert (one.id, text_of(one)) == ("a", "hm")
-    assert shown([Item(id="a", message=one)], [said], rows)[0] is said
-    made = shown([Item(id="a", message=one, form=FORM_PLACEHOLDER)], [said], rows)
+    assert text_of(one) == "hm"
+    assert shown([Item(id=one.id, message=one)], [said], rows)[0] is said
+    made = shown([Item(id=one.id, message=one, form=FORM_PLACEHOLDER)], [said], rows)
     assert made[0] is not said
+    assert made[0].id == "a"
 
 
 def test_what_failed_and_what_binds_reasoning_is_kept() -> None:
@@ -191,10 +199,87 @@ def test_what_failed_and_what_binds_reasoning_is_kept() -> None:
     assert result.parts[0].tool_result.details_json == b'{"a":1}'
 
 
-def test_messages_without_ids_are_named_by_what_they_say() -> None:
-    one, other = kept([HumanMessage("hi"), AIMessage("hm")]), kept([HumanMessage("hi")])
+def test_messages_are_named_by_what_they_say() -> None:
+    """Callers who hand over their whole list get other ids for it each time."""
+    one, other = kept([HumanMessage("hi", id="a"), AIMessage("hm")]), kept([HumanMessage("hi")])
     assert one[0].id == other[0].id
     assert one[1].id not in ("", one[0].id)
+
+
+def test_an_artifact_of_any_kind_is_kept() -> None:
+    artifact = {("a", 1): "left out", "b": float("nan"), "c": object, "d": "\ud83d"}
+    (row,) = kept([ToolMessage("found", tool_call_id="c", artifact=artifact)])
+    assert text_of(row) == "found"
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["one process", "another process"])
+async def test_what_is_done_to_the_state_is_done_to_the_session(home: House, again: bool) -> None:
+    model, saver = Scripted(seen=[]), InMemorySaver()
+    async with AsyncClient(home.app.address, retry_for=0) as client:
+        agent = agent_of(client, model, saver)
+
+        async def becomes(*done: Any) -> None:
+            nonlocal agent
+            await agent.aupdate_state(RUN, {"messages": [*done]})
+            agent = agent_of(client, model, saver) if again else agent
+            state = await agent.ainvoke({"messages": [HumanMessage("and now?")]}, RUN)
+            assert await stored(home) == [str(one.content) for one in state["messages"]]
+            sent = [one.content for one in model.seen[-1] if one.type != "system"]
+            assert sent == [one.content for one in state["messages"][:-1]]
+
+        for at in range(5):
+            state = await agent.ainvoke({"messages": [HumanMessage(f"question {at}")]}, RUN)
+        ids = [str(one.id) for one in state["messages"]]
+        await becomes(AIMessage("changed", id=ids[1]))
+        await becomes(HumanMessage("another question", id=ids[0]))
+        await becomes(RemoveMessage(id=ids[3]))
+        await becomes(RemoveMessage(id=ids[0]), RemoveMessage(id=ids[1]))
+        summary = HumanMessage("What was said before: nothing.")
+        state = (await agent.aget_state(RUN)).values
+        last = max(at for at, one in enumerate(state["messages"]) if one.type == "human")
+        await becomes(RemoveMessage(id=REMOVE_ALL_MESSAGES), summary, *state["messages"][last:])
+
+
+class Reminding(AgentMiddleware[Any, Any, Any]):
+    """Has the model see what is no part of the conversation."""
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        words = {"role": "user", "content": "Mind the time."}
+        return await handler(request.override(messages=[*request.messages, words]))
+
+
+async def test_what_another_middleware_shows_for_one_call_is_shown_and_not_stored(
+    home: House,
+) -> None:
+    model = Scripted(seen=[])
+    async with AsyncClient(home.app.address, retry_for=0) as client:
+        agent = agent_of(client, model, others=[Reminding()])
+        for at in range(2):
+            state = await agent.ainvoke({"messages": [HumanMessage(f"question {at}")]}, RUN)
+            assert model.seen[-1][-1].content == "Mind the time."
+    assert await stored(home) == [str(one.content) for one in state["messages"]]
+
+
+def test_what_is_beside_the_agents_own_messages_stands_where_it_stood() -> None:
+    bad = {"name": "f", "args": "{", "id": "c", "error": None, "type": "invalid_tool_call"}
+    own = [
+        HumanMessage("hi", id="a"),
+        AIMessage("", id="b", invalid_tool_calls=[bad]),
+        HumanMessage("go on", id="d"),
+    ]
+    rows = kept(own)
+    made_up = tool_result("c", "No result was recorded.", name="f")
+    items = [Item(id=row.id, message=row) for row in rows]
+    items.insert(2, Item(id="ce:result:1", message=made_up))
+    assert [one.type for one in shown(items, own, rows)] == ["human", "ai", "tool", "human"]
+    # LangChain answers a call that it cannot read, for the model alone.
+    answer, first = ToolMessage("no JSON", tool_call_id="c"), HumanMessage("first")
+    asked = [first, own[0], own[1], answer, own[2]]
+    assert shown(items, own, rows, asked) == asked
+    summary = Item(id="ce:summary:1", message=user("what was said"))
+    found = shown([summary, items[-1]], own, rows, asked)
+    assert [one.content for one in found] == ["what was said", "first", "go on"]
+    assert shown(items, own, rows, [own[0], own[2]]) == [own[0], own[2]]
 
 
 async def test_a_graph_with_hooks_gets_what_fits_and_keeps_its_state(home: House) -> None:
@@ -213,7 +298,7 @@ async def test_a_graph_with_hooks_gets_what_fits_and_keeps_its_state(home: House
         await soon(lambda: has_summaries(home))
         state = await graph.ainvoke({"messages": [HumanMessage("the last one")]}, RUN)
     rows = await home.rows(HERE)
-    assert [row.message.id for row in rows] == [message.id for message in state["messages"]]
+    assert names(row.message for row in rows) == names(kept(state["messages"]))
     last = model.seen[-1]
     assert last[0].type == "system", "the model is told that the beginning is summarized"
     assert any(str(message.id).startswith("ce:summary:") for message in last)

@@ -22,10 +22,15 @@ class Keeper:
         session_id: str | Callable[[], str],
         window: int | None,
     ) -> None:
-        self.blocking = Conversations(client, agent_id) if isinstance(client, Client) else None
+        # What is removed from a graph's state is meant to be gone.
+        self.blocking = (
+            Conversations(client, agent_id, whole=True) if isinstance(client, Client) else None
+        )
         """None: the client is for asyncio."""
         self.waiting = (
-            AsyncConversations(client, agent_id) if isinstance(client, AsyncClient) else None
+            AsyncConversations(client, agent_id, whole=True)
+            if isinstance(client, AsyncClient)
+            else None
         )
         """None: the client blocks."""
         self._session_id = session_id

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain_core.messages import AnyMessage
 
 from contextengine import Assembly, AsyncClient, Client, ContextEngineError, Message
 from contextengine.formats import FormatError
@@ -56,7 +57,7 @@ class ContextengineMiddleware(AgentMiddleware[Any, Any, Any]):
             return handler(request)
         conversation, asked = conversations.of(name), self._asked(request)
         try:
-            rows = kept(request.messages)
+            rows = kept(_own(request))
             reply = conversation.assemble(rows, timeout=self._patience, **asked)
         except _AWAY as error:
             return handler(_alone(error, request))
@@ -84,7 +85,7 @@ class ContextengineMiddleware(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         conversation, asked = conversations.of(name), self._asked(request)
         try:
-            rows = kept(request.messages)
+            rows = kept(_own(request))
             reply = await conversation.assemble(rows, timeout=self._patience, **asked)
         except _AWAY as error:
             return await handler(_alone(error, request))
@@ -124,6 +125,13 @@ class ContextengineMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._keeper.asked(request.model, request.system_prompt or "")
 
 
+def _own(request: ModelRequest[Any]) -> Sequence[AnyMessage]:
+    """The agent's own messages. Those of the request may be what LangChain or another middleware
+    made of them for this call alone."""
+    own: Sequence[AnyMessage] = (request.state or {}).get("messages") or request.messages
+    return own
+
+
 def _alone(error: Exception, request: ModelRequest[Any]) -> ModelRequest[Any]:
     _log.warning("contextengine: the model gets the state as it is: %s", error)
     return request
@@ -135,6 +143,6 @@ def _fitting(
     """The request with the context that fits."""
     addition = reply.response.system_prompt_addition
     return request.override(
-        messages=shown(reply.items, request.messages, rows),
+        messages=shown(reply.items, _own(request), rows, request.messages),
         system_message=with_addition(request.system_message, addition),
     )
