@@ -134,6 +134,20 @@ async def test_a_list_that_keeps_its_beginning_and_its_end_goes_on_in_its_sessio
     assert await stored(home) == words
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["one process", "another process"])
+async def test_what_a_list_that_is_whole_leaves_out_leaves_the_view(
+    home: House, client: AsyncClient, again: bool
+) -> None:
+    conversation = AsyncConversation(client, HERE, whole=True)
+    for words in ("abcdefg", "abcfg", "aXbcfg", "cfg", "Scfgh"):
+        conversation = AsyncConversation(client, HERE, whole=True) if again else conversation
+        said = [user(word) for word in words]
+        name_by_content(said)
+        reply = await conversation.assemble(said, budget=ROOM)
+        assert [text_of(one) for one in reply.messages] == [*words]
+        assert await stored(home) == [*words]
+
+
 async def test_an_outage_is_raised_and_what_was_said_comes_with_the_next_call(
     home: House, client: AsyncClient
 ) -> None:
