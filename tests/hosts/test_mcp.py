@@ -79,7 +79,7 @@ async def test_a_session_that_does_not_exist_yet_has_tools_and_says_so(home: Hou
         assert len((await host.list_tools()).tools) > 1
         answer = await host.call_tool(STATUS, {})
     assert answer.is_error
-    assert json.loads(text(answer))["reason"] == "SESSION_NOT_FOUND"
+    assert json.loads(text(answer))["error"]["code"] == "session_not_found"
 
 
 async def test_a_bad_argument_is_an_error_that_a_model_can_mend(home: House) -> None:

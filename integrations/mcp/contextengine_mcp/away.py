@@ -62,7 +62,7 @@ class Away:
         try:
             ask(PROBE_S)
         except ContextEngineError as error:
-            if _nobody(error):
+            if nobody(error):
                 return
         self.answered()
 
@@ -70,7 +70,7 @@ class Away:
         """A call has failed, after so many seconds. A refusal at once costs nobody anything."""
         if self.known:
             self._question()
-        elif _nobody(error) and seconds > GLANCE_S:
+        elif nobody(error) and seconds > GLANCE_S:
             self._wrote()
 
     def answered(self) -> None:
@@ -90,6 +90,6 @@ class Away:
             self.mark.touch()
 
 
-def _nobody(error: ContextEngineError) -> bool:
+def nobody(error: ContextEngineError) -> bool:
     """Whether it says that nobody answered in time."""
     return error.code in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)

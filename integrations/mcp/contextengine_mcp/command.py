@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--session-key",
-        default=os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd(),
+        default=os.environ.get("CLAUDE_PROJECT_DIR") or _folder(),
         help="whose current session it is where the host says nothing; default: this folder",
     )
     parser.add_argument("--tls", action="store_true", help="speak TLS")
@@ -76,9 +77,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _serve(given: argparse.Namespace) -> int:
-    from .server import serve
+def _folder() -> str:
+    """The folder that is worked in. Empty: it was deleted meanwhile."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
+
+async def _serve(given: argparse.Namespace) -> int:
+    from .stdio import serve
+
+    # Nothing is left to be done at the end. Python would wait for whoever reads standard input.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     names = Names(given.agent, given.session_id, given.session_key)
     async with AsyncClient(
         given.address, token=_token(), tls=given.tls, retry_for=0, breaker=True

@@ -27,6 +27,12 @@ class Names:
         """The session that a call is about."""
         thread = (meta or {}).get(THREAD)
         named = self.session_id or (thread if isinstance(thread, str) else "")
+        agent = _text(self.agent)
         if named:
-            return SessionRef(agent_id=self.agent, session_id=named)
-        return SessionRef(agent_id=self.agent, session_key=self.session_key)
+            return SessionRef(agent_id=agent, session_id=_text(named))
+        return SessionRef(agent_id=agent, session_key=_text(self.session_key))
+
+
+def _text(name: str) -> str:
+    """A name as the service can be told it: a folder's need not be text."""
+    return name.encode("utf-8", "replace").decode()
