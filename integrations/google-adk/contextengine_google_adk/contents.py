@@ -28,13 +28,26 @@ def shown(
     """What the service answered, in the request's own contents where they are shown verbatim."""
     own = {message.id: content for message, content in zip(kept, contents, strict=True)}
     made: list[types.Content] = []
+    ours = False
     for item in items:
-        if shown_verbatim(item, own):
-            made.append(own[item.id])
+        before, ours = ours, not shown_verbatim(item, own)
+        if not ours:
+            written = [own[item.id]]
         else:
-            written: Any = to_gemini([item.message])["contents"]
-            made += [types.Content.model_validate(one) for one in written]
+            told: Any = to_gemini([item.message])["contents"]
+            written = [types.Content.model_validate(one) for one in told]
+        for one in written:
+            if made and (ours or before) and results(one) and results(made[-1]):
+                # Gemini wants the results of calls side by side in one content.
+                both = [*(made.pop().parts or ()), *(one.parts or ())]
+                one = types.Content(role="user", parts=both)
+            made.append(one)
     return made
+
+
+def results(content: types.Content) -> bool:
+    """Whether it has results of calls."""
+    return any(part.function_response for part in content.parts or ())
 
 
 def with_addition(instruction: Any, addition: str) -> Any:

@@ -26,6 +26,7 @@ from contextengine.naming import digest, name_by_content
 from contextengine.overflow import is_refusal, said
 from contextengine.types import Budget, WindowBudget
 
+from .aside import Aside, apart, together
 from .contents import kept, shown, text_of, with_addition
 
 MOST_NAME_BYTES = 256
@@ -42,7 +43,9 @@ class Asked:
     """What a model was called with."""
 
     contents: Sequence[types.Content]
-    """All of them."""
+    """The conversation."""
+    asides: Sequence[Aside]
+    """What stands beside it in this call alone."""
     messages: list[Message]
     fields: dict[str, Any]
     """What the assembly was asked for with."""
@@ -57,7 +60,8 @@ class ContextenginePlugin(BasePlugin):
 
     A session is named by the user and the kit's session, `USER/SESSION`. What a further agent of
     the app is shown, which the kit writes for each in other words, is a session of its own:
-    `USER/SESSION/AGENT`.
+    `USER/SESSION/AGENT`, and so is each run of an agent beside others or on a task of another's:
+    `USER/SESSION/AGENT/BRANCH/TASK`.
     """
 
     def __init__(
@@ -85,15 +89,16 @@ class ContextenginePlugin(BasePlugin):
     ) -> LlmResponse | None:
         """Called by the kit for each call of the model."""
         session = _session_of(callback_context)
+        conversation, asides = _apart(callback_context, llm_request)
         fields: dict[str, Any] = {
-            "budget": Budget(window=self._parts(llm_request)),
+            "budget": Budget(window=self._parts(llm_request, asides)),
             "timeout": self._patience,
             **({"model": llm_request.model} if llm_request.model else {}),
         }
         try:
-            messages = kept(llm_request.contents)
+            messages = kept(conversation)
             instruction = llm_request.config.system_instruction
-            asked = Asked(llm_request.contents, messages, fields, instruction)
+            asked = Asked(conversation, asides, messages, fields, instruction)
             self._wait_for(session, asked)
             reply = await self._conversations.of(session).assemble(messages, **fields)
         except _AWAY as error:
@@ -159,8 +164,9 @@ class ContextenginePlugin(BasePlugin):
         if len(self._open) > MOST_OPEN:
             self._open.popitem(last=False)
 
-    def _parts(self, request: LlmRequest) -> WindowBudget:
-        parts = WindowBudget(system_prompt_text=text_of(request.config.system_instruction))
+    def _parts(self, request: LlmRequest, asides: Sequence[Aside]) -> WindowBudget:
+        beside = [request.config.system_instruction, *(aside.content for aside in asides)]
+        parts = WindowBudget(system_prompt_text=text_of(beside))
         if self._window:
             parts.window = self._window
         for tool in request.config.tools or ():
@@ -173,18 +179,29 @@ class ContextenginePlugin(BasePlugin):
 
 def _show(request: LlmRequest, asked: Asked, reply: Assembly) -> None:
     """Puts what fits into the request."""
-    request.contents = shown(reply.items, asked.contents, asked.messages)
+    fits = shown(reply.items, asked.contents, asked.messages)
+    request.contents = together(fits, asked.asides)
     addition = reply.response.system_prompt_addition
     request.config.system_instruction = with_addition(asked.instruction, addition)
+
+
+def _apart(context: Any, request: LlmRequest) -> tuple[list[types.Content], list[Aside]]:
+    """The conversation of a request, and what stands beside it."""
+    invocation = context._invocation_context
+    given = invocation.run_config.model_input_context if invocation.run_config else None
+    task = invocation.isolation_scope is not None
+    return apart(request.contents, context.session.events, given or (), task)
 
 
 def _session_of(context: Any) -> str:
     """The name of the session that an agent's conversation is kept in."""
     invocation = context._invocation_context
     names = [context.session.user_id, context.session.id]
+    # What runs beside others, or on a task of another agent's, sees that alone.
+    runs = [one for one in (invocation.branch, invocation.isolation_scope) if one]
     root = invocation.agent.root_agent if invocation.agent is not None else None
-    if root is not None and root.name != context.agent_name:
-        names.append(context.agent_name)
+    if runs or (root is not None and root.name != context.agent_name):
+        names += [context.agent_name, *runs]
     name = "/".join(quote(one, safe="") for one in names)
     # A name of others' may be longer than one of ours.
     return name if len(name.encode()) <= MOST_NAME_BYTES else digest(*names)
