@@ -320,12 +320,12 @@ KINDS = (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "seed"), [*((kind, 0) for kind in KINDS), ("tokens", 8)])
 async def test_each_agent_of_a_tree_is_shown_what_the_kit_would_show_it(
-    tmp_path: Path, kind: str
+    tmp_path: Path, kind: str, seed: int
 ) -> None:
     async with house(tmp_path) as home:
-        await Life(0, home, kind).live()
+        await Life(seed, home, kind).live()
 
 
 async def test_an_agent_that_works_for_another_twice_at_once_has_two_conversations(
