@@ -159,19 +159,11 @@ def _length(texts: Iterable[pb.TextPart]) -> int:
     return sum(len(text.text) for text in texts)
 
 
-def shortened_in(message: pb.Message) -> Shortened | None:
-    """What a message in short says of what it is; None where it says nothing. A result alone is
-    known by its call, and what it says may be anybody's."""
-    said = [text.text for text in _said_in(message.parts)]
-    if not said:
-        return None
-    results = (part.tool_result.parts for part in message.parts if part.HasField("tool_result"))
-    beside = (text.text for parts in results for text in texts_in(parts))
+def shortened_in(texts: Iterable[str]) -> Shortened | None:
+    """What the texts of a message in short say of what it is; None where they say nothing. What
+    stands in results may be anybody's, and they are known by their calls."""
     sequence, chars = 0, None
-    for text in filter(_may_be_marked, beside):
-        for _, _, stored in _MARKER.findall(text):
-            sequence = int(stored)
-    for text in filter(_may_be_marked, said):
+    for text in filter(_may_be_marked, texts):
         for left_out, total, stored in _MARKER.findall(text):
             sequence = int(stored)
             if left_out:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.budget import cut_to
+from contextengine_server.testing.engine.views import entry_of
 from contextengine_server.testing.oracle.bounded import MARKER, dishonest
+from contextengine_server.testing.oracle.pairs import ViewRow
+from contextengine_server.tokens import TokenCounter
 from contextengine_server.wire.bounded import cut_texts
+from contextengine_server.wire.slots import WireShaper
 
 SEQUENCE = 7
+COUNT = TokenCounter().count_text
+SHAPER = WireShaper(COUNT)
 
 
 def carrier(sizes: list[int], said: str = "") -> pb.Message:
@@ -63,6 +73,22 @@ def test_of_many_results_that_would_have_next_to_nothing_one_stretch_is_left_out
     assert sum(lengths(shown)) == 2_000
     texts = [part.tool_result.parts[0].text.text for part in shown.parts]
     assert len(MARKER.findall("".join(texts))) == 1
+
+
+@pytest.mark.parametrize("results", [1, 5, 8, 20, 50])
+@pytest.mark.parametrize("text", ["well ", "é漢 ", "x = f(y)\n"])
+def test_it_can_be_had_in_any_number_of_tokens(results: int, text: str) -> None:
+    """However many share it: a search for the characters ends."""
+    message = pb.Message(id="m", role=pb.ROLE_USER)
+    for at in range(results):
+        part = message.parts.add(tool_result=pb.ToolResultPart(call_id=f"c{at}"))
+        part.tool_result.parts.add().text.text = text * (6_000 // len(text))
+    entry = entry_of(ViewRow(1, message, 1), COUNT)
+    slot, show = SHAPER.whole(entry), partial(SHAPER.head_and_tail, entry)
+    for tokens in range(slot.tokens // 8, slot.tokens, slot.tokens // 7):
+        shown, _ = cut_to(show, len(slot.frame) * tokens // slot.tokens, tokens)
+        assert shown is not None
+        assert 0.8 * tokens < shown.tokens <= tokens
 
 
 @given(
