@@ -148,6 +148,28 @@ async def test_what_a_list_that_is_whole_leaves_out_leaves_the_view(
         assert await stored(home) == [*words]
 
 
+async def test_a_long_list_that_begins_otherwise_is_looked_for_by_few_calls(
+    home: House, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its names hang on how it begins, so that none is stored: each would be asked for."""
+    asked: list[object] = []
+    change = client.record_host_change
+
+    async def counted(*given: Any, **more: Any) -> Any:
+        asked.append(more["rewind"])
+        return await change(*given, **more)
+
+    monkeypatch.setattr(client, "record_host_change", counted)
+    words = [f"word {at}" for at in range(150)]
+    for first in ("a", "b"):
+        said = [user(word) for word in (first, *words)]
+        name_by_content(said)
+        conversation = AsyncConversation(client, HERE, whole=True)
+        await conversation.assemble(said, budget=ROOM)
+    assert await stored(home) == ["b", *words]
+    assert len(asked) < 16
+
+
 async def test_an_outage_is_raised_and_what_was_said_comes_with_the_next_call(
     home: House, client: AsyncClient
 ) -> None:

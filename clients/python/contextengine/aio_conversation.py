@@ -36,7 +36,7 @@ class AsyncConversation:
     def __init__(self, client: AsyncClient, ref: t.SessionRef, *, whole: bool = False) -> None:
         """whole: whether the host takes messages out of its list only for them to be gone, and not
         to make room. The session then holds what the list does, and else what was cut out of it,
-        too.
+        too. Messages are named by `name_by_content` then.
         """
         self._mirror = AsyncMirror(client, ref, whole=whole)
         self.session = self._mirror.session

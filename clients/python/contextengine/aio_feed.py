@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from . import types as t
 from .attempts import Attempts
 from .batching import batches
-from .cuts import common
+from .cuts import Every, common, strides
 from .errors import ContextEngineError, MessageConflict, SessionNotFound
 from .times import timed
 
@@ -83,7 +83,8 @@ class AsyncFeed:
             return 0
         first = max(known - 1, 0) if known else max(len(ids) - MOST_BACK, 0)
         last = known if known else len(ids)
-        for at in range(last - 1, first - 1, -1):
+        places = range(last - 1, first - 1, -1)
+        for at in strides(last) if isinstance(left, Every) and not known else places:
             if await self._rewound(Rewind(after_message_id=ids[at]), attempts):
                 return at + 1
         if left is None:

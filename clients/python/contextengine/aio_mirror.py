@@ -32,7 +32,8 @@ class AsyncMirror:
 
     def __init__(self, client: AsyncClient, ref: t.SessionRef, *, whole: bool = False) -> None:
         """whole: whether the list is all of the conversation, so that what it leaves out was taken
-        out of it, wherever it stood. Else hosts cut lists to make room, and what they cut stays.
+        out of it, wherever it stood; its ids are those of `name_by_content` then. Else hosts cut
+        lists to make room, and what they cut stays.
         """
         self._feed = AsyncFeed(client, ref)
         self.session = client.session(agent_id=ref.agent_id, session_id=ref.session_id)

@@ -37,7 +37,7 @@ class Conversation:
     def __init__(self, client: Client, ref: t.SessionRef, *, whole: bool = False) -> None:
         """whole: whether the host takes messages out of its list only for them to be gone, and not
         to make room. The session then holds what the list does, and else what was cut out of it,
-        too.
+        too. Messages are named by `name_by_content` then.
         """
         self._mirror = Mirror(client, ref, whole=whole)
         self.session = self._mirror.session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .naming import said
 from .types import Message
@@ -38,10 +38,26 @@ class Cuts:
 
 
 class Every:
-    """All ids that there are: those of a conversation whose host's list is all of it."""
+    """All ids that there are: those of a conversation whose host's list is all of it. They are
+    named by all that stands before them (`name_by_content`), so that behind one that is not stored
+    none is."""
 
     def __contains__(self, id: object) -> bool:
         return True
+
+
+def strides(last: int) -> Iterator[int]:
+    """Places before `last`, from the newest to the first: each of some, and then ever fewer."""
+    back = 1
+    while back < last:
+        yield last - back
+        back += 1 if back < EACH else back
+    if last:
+        yield 0
+
+
+EACH = 8
+"""So many of the newest places are looked at one by one: hosts seldom go back by more."""
 
 
 def common(one: Sequence[str], other: Sequence[str]) -> int:
