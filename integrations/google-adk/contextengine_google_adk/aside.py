@@ -35,10 +35,10 @@ def apart(
     whether the first content is what another agent asked for, which is no event."""
     asides: list[Aside] = []
     conversation: list[types.Content] = []
-    newest = _newest(contents)
+    newest, read = _newest(contents), _last(contents, given)
     for at in reversed(range(len(contents))):
         content = contents[at]
-        beside = content in given or (
+        beside = at in read or (
             at in newest and not (task and at == 0) and not _said(content, events)
         )
         if beside:
@@ -54,6 +54,14 @@ def together(conversation: Iterable[types.Content], asides: Iterable[Aside]) -> 
     for aside in asides:
         made.insert(max(0, len(made) - aside.behind), aside.content)
     return made
+
+
+def _last(contents: Sequence[types.Content], given: Sequence[types.Content]) -> range:
+    """Where all of these stand side by side, the last time."""
+    many, wanted = len(given), list(given)
+    places = reversed(range(len(contents) - many + 1))
+    first = next((at for at in places if list(contents[at : at + many]) == wanted), 0)
+    return range(first, first + many)
 
 
 def _newest(contents: Sequence[types.Content]) -> range:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import anyio
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 
 from contextengine import ContextEngineError
+from contextengine.errors import SessionNotFound
 
-from .away import PROBE_S
+from .away import PROBE_S, nobody
 
 
 class Later:
@@ -36,10 +38,16 @@ class Later:
             await asyncio.sleep(self._pause)
             try:
                 await there()
-            except ContextEngineError:
-                continue
-            await session.send_tool_list_changed()
-            return await self.bus.publish(ToolsListChanged())
+            except SessionNotFound:
+                pass  # it answers
+            except ContextEngineError as error:
+                if nobody(error):
+                    continue
+                return  # it will not say anything else
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await session.send_tool_list_changed()
+                await self.bus.publish(ToolsListChanged())
+            return
 
     @asynccontextmanager
     async def living(self, _: Any) -> AsyncIterator[None]:
