@@ -6,7 +6,7 @@ arrives, and encodes what is shown (`Shaper`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -287,6 +287,13 @@ class Answers(Protocol):
         """The message with a marker in place of what these of its results say."""
 
 
+class Bound(Protocol):
+    """Shows no more than so many characters of a message's texts, from their head and tail: of all
+    together, or of `each` result and of what is said beside them. None where they have no more."""
+
+    def __call__(self, chars: int, each: bool = False) -> Slot | None: ...
+
+
 class Slot(msgspec.Struct, frozen=True, eq=False):
     """One item of an assembly, encoded once."""
 
@@ -300,9 +307,8 @@ class Slot(msgspec.Struct, frozen=True, eq=False):
     call_id: str = ""
     """For a synthetic result: the call it answers."""
     synthetic: bool = False
-    bounded: Callable[[int], Slot | None] | None = None
-    """Shows no more than so many characters of its texts, from their head and tail; None where they
-    have no more. No such function: its texts are short for every cap, or must be verbatim whatever
+    bounded: Bound | None = None
+    """Shows it in short. None: its texts are short for every cap, or must be verbatim whatever
     their length."""
     answers: Answers | None = None
     """Its results, where some may be long or say nothing and may be shown otherwise."""
@@ -321,9 +327,9 @@ class Shaper(Protocol):
         """The synthetic result of the message's n-th call: an error that says that no result was
         recorded."""
 
-    def head_and_tail(self, entry: Entry, chars: int) -> Slot | None:
-        """No more than so many characters of the message's texts, around a marker that says so.
-        None where they have no more."""
+    def head_and_tail(self, entry: Entry, chars: int, each: bool = False) -> Slot | None:
+        """No more than so many characters of the message's texts, around markers that say so (see
+        `Bound`). None where they have no more."""
 
     def replaced(self, entry: Entry, parts: Replacements) -> Slot:
         """The message with a marker in place of what these of its results say, or of these

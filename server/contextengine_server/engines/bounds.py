@@ -203,13 +203,12 @@ def forms_of(atom: Atom, cell: int, arrived: Forms = NONE) -> dict[int, Slot]:
     """What to show of a step instead of messages over the cap of a cell, its own or the step's: by
     sequence. What has a form already has another only where that is shorter."""
     cap, forms = cap_chars(cell), dict(arrived)
-    answers = {entry.sequence: len(entry.traits.results) for entry in atom.entries}
     for slot in atom.slots:
         before = forms.get(slot.sequence)
         if slot.bounded is None or (before is not None and _within(before, cap)):
             continue
         # Results that come in one message may have as much as those that come each in its own.
-        shown = slot.bounded(cap * max(1, answers.get(slot.sequence, 1)))
+        shown = slot.bounded(cap, each=True)
         if shown is not None and (before is None or shown.tokens < before.tokens):
             forms[slot.sequence] = shown
     return forms | _shared(atom, forms, max(cell // STEP_SHARE, int(cap / CHARS_PER_TOKEN)))

@@ -51,7 +51,7 @@ class Shortened(msgspec.Struct, frozen=True):
 class HeadAndTail(Protocol):
     """Makes a message's shorter form."""
 
-    def head_and_tail(self, entry: Entry, chars: int) -> Slot | None: ...
+    def head_and_tail(self, entry: Entry, chars: int, each: bool = False) -> Slot | None: ...
 
 
 class Bounded:
@@ -62,14 +62,15 @@ class Bounded:
 
     def __init__(self, shaper: HeadAndTail, entry: Entry) -> None:
         self._shaper, self._entry = shaper, entry
-        self._made: dict[int, Slot | None] = {}
+        self._made: dict[tuple[int, bool], Slot | None] = {}
 
-    def __call__(self, chars: int) -> Slot | None:
-        if chars not in self._made:
+    def __call__(self, chars: int, each: bool = False) -> Slot | None:
+        cap = chars, each
+        if cap not in self._made:
             if len(self._made) == _KEPT_CAPS:
                 self._made.clear()
-            self._made[chars] = self._shaper.head_and_tail(self._entry, chars)
-        return self._made[chars]
+            self._made[cap] = self._shaper.head_and_tail(self._entry, chars, each)
+        return self._made[cap]
 
 
 def may_be_bounded(traits: Traits) -> bool:
@@ -113,26 +114,37 @@ def cut_texts(message: pb.Message, chars: int, sequence: int) -> bool:
     leaves them a quarter; of them small ones are whole, and the large ones have equal shares, as in
     a step whose results are messages of their own. `sequence`: where it is stored; 0: it is not.
     False, and no change, where the texts have no more."""
-    said = list(_said_in(message.parts))
-    results = [
-        list(texts_in(part.tool_result.parts))
-        for part in message.parts
-        if part.HasField("tool_result")
-    ]
-    spoken, sizes = _length(said), [_length(result) for result in results]
+    said, results = _apart(message)
+    spoken, sizes = _length(said), list(map(_length, results))
     if spoken + sum(sizes) <= chars:
         return False
     most = chars if not results else max(chars - sum(sizes), chars - chars // RESULTS_SHARE)
-    _cut(said, most, sequence)
     left = chars - min(spoken, most)
     share = level(sizes, left)
     if share < min(LEAST_SHARE_CHARS, max(sizes, default=0)):
-        _cut([text for result in results for text in result], left, sequence)
-    else:
-        for result in results:
-            _cut(result, share, sequence)
+        results, share = [[text for result in results for text in result]], left
+    _cut(said, most, sequence)
+    for result in results:
+        _cut(result, share, sequence)
     message.ClearField("native")  # it would say all of it again
     return True
+
+
+def cut_each(message: pb.Message, chars: int, sequence: int) -> bool:
+    """The same with so many characters for each result, and for what is said beside them."""
+    said, results = _apart(message)
+    if all(_length(texts) <= chars for texts in (said, *results)):
+        return False
+    for texts in (said, *results):
+        _cut(texts, chars, sequence)
+    message.ClearField("native")  # it would say all of it again
+    return True
+
+
+def _apart(message: pb.Message) -> tuple[list[pb.TextPart], list[list[pb.TextPart]]]:
+    """What is said beside a message's results, and the results."""
+    answers = (part.tool_result for part in message.parts if part.HasField("tool_result"))
+    return list(_said_in(message.parts)), [list(texts_in(answer.parts)) for answer in answers]
 
 
 def _cut(texts: Sequence[pb.TextPart], chars: int, sequence: int) -> None:

@@ -37,6 +37,7 @@ from .answers import ReadAnswers, may_be_long_or_silent
 from .bounded import (
     MIN_MARKED_BYTES,
     Bounded,
+    cut_each,
     cut_texts,
     mark_runs,
     marked,
@@ -282,11 +283,12 @@ class WireShaper:
             self._newest = entry, _Opened(message, envelope, outward(message.parts[:])[0])
         return self._newest[1]
 
-    def head_and_tail(self, entry: Entry, chars: int) -> Slot | None:
-        """No more than so many characters of the message's texts. None where they have no more."""
+    def head_and_tail(self, entry: Entry, chars: int, each: bool = False) -> Slot | None:
+        """No more than so many characters of the message's texts, or of each. None where they have
+        no more."""
         sequence = _stored_at(entry)
         shown = marked(entry, sequence)
-        if not cut_texts(shown, chars, sequence):
+        if not (cut_each if each else cut_texts)(shown, chars, sequence):
             return None
         return self._changed(entry, shown, Form.HEAD_TAIL, entry.id)
 

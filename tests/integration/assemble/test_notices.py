@@ -6,6 +6,9 @@ from __future__ import annotations
 import pytest
 
 from contextengine import types as t
+from contextengine_server.engines.bounds import cap_chars
+from contextengine_server.testing.oracle.bounded import MARKER
+from contextengine_server.tokens import TokenCounter
 from tests.integration.harness import House, budget
 
 from .asking import ask, assign, calls, ids_of, judged, quiet, reply_with, result, say, store, talk
@@ -133,6 +136,36 @@ async def test_results_of_one_message_may_have_what_those_of_several_have(
         for each in (apart, together)
     ]
     assert abs(one - other) < 0.1 * one
+
+
+async def test_a_cap_is_that_of_each_result(shared: House, session: t.SessionRef) -> None:
+    step = [result("", f"c{at}", words) for at, words in enumerate((40_000, 40, 9_000))]
+    await store(shared, session, [say("ask"), calls("a", "c0", "c1", "c2"), carrier("r", *step)])
+    reply = await ask(shared, session, budget=budget(200_000))
+    shown = reply.items[-1].message.parts
+    text = shown[0].tool_result.parts[0].text.text
+    assert len(MARKER.sub("", text)) == cap_chars(reply.budget.cell)
+    assert list(shown[1:3]) == [one.parts[0] for one in step[1:]]
+    assert await judged(shared, reply, session) == []
+
+
+async def test_layered_cuts_each_result_by_itself(shared: House, session: t.SessionRef) -> None:
+    await assign(shared, session, "layered")
+    short, long = (
+        [result("", f"c{turn}{at}", words[at]) for at in range(3)]
+        for turn, words in enumerate(((5_000, 5_000, 5_000), (15_000, 40, 5_000)))
+    )
+    for at, step in enumerate((short, long)):
+        names = [one.parts[0].tool_result.call_id for one in step]
+        await store(shared, session, [say(f"ask{at}"), calls(f"a{at}", *names)])
+        await store(shared, session, [carrier(f"r{at}", *step)])
+    reply = await ask(shared, session, budget=budget(100_000))
+    whole, cut = (item for item in reply.items if item.message.id in ("r0", "r1"))
+    assert not whole.form
+    assert list(cut.message.parts[1:3]) == [one.parts[0] for one in long[1:]]
+    text = cut.message.parts[0].tool_result.parts[0].text.text
+    assert 8_000 < TokenCounter().count_text(text) < 12_000
+    assert await judged(shared, reply, session) == []
 
 
 async def test_a_read_beside_a_notice_makes_an_earlier_one_stale(

@@ -10,7 +10,7 @@ from contextengine_server.context.view import View
 from ..bounds import Bounds, bounds_of
 
 RESULT_TOKENS = 10_000
-"""A message of results is cut to so many, as in PyClaw 0.3.0."""
+"""A result is cut to so many, as in PyClaw 0.3.0."""
 
 
 def forms_of_view(view: View, budget: int) -> Bounds:
@@ -23,14 +23,17 @@ def long_results(view: View) -> dict[int, dict[int, Slot]]:
     found: dict[int, dict[int, Slot]] = {}
     for step in view.large:
         atom = view.atom(step)
-        carriers = {e.sequence for e in atom.entries if e.traits.carries}
+        answers = {e.sequence: len(e.traits.results) for e in atom.entries if e.traits.carries}
         for slot in atom.slots:
             if slot.tokens <= RESULT_TOKENS or slot.bounded is None:
                 continue
-            if slot.sequence not in carriers:
+            if slot.sequence not in answers:
                 continue
             chars = len(slot.frame) * RESULT_TOKENS // slot.tokens
-            shown, _ = cut_to(slot.bounded, chars, RESULT_TOKENS)
+            if answers[slot.sequence] > 1:
+                shown = slot.bounded(chars, each=True)
+            else:
+                shown, _ = cut_to(slot.bounded, chars, RESULT_TOKENS)
             if shown is not None:
                 found.setdefault(step, {})[slot.sequence] = shown
     return found
