@@ -128,16 +128,18 @@ def test_contents_that_are_shown_verbatim_are_the_requests_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("user_id", "session_id", "agent", "name"),
+    ("user_id", "session_id", "agent", "run", "name"),
     [
-        ("ann", "1", "root", "ann/1"),
-        ("ann/1", "2", "root", "ann%2F1/2"),
-        ("ann", "1", "other", "ann/1/other"),
-        ("a" * 300, "1", "root", None),
+        ("ann", "1", "root", {}, "ann/1"),
+        ("ann/1", "2", "root", {}, "ann%2F1/2"),
+        ("ann", "1", "other", {}, "ann/1/other"),
+        ("ann", "1", "other", {"branch": "both.other"}, "ann/1/other/both.other"),
+        ("ann", "1", "root", {"isolation_scope": "t1"}, "ann/1/root/t1"),
+        ("a" * 300, "1", "root", {}, None),
     ],
 )
 def test_sessions_of_two_users_are_two(
-    user_id: str, session_id: str, agent: str, name: str | None
+    user_id: str, session_id: str, agent: str, run: dict[str, str], name: str | None
 ) -> None:
     needed("google.adk.plugins")
     from contextengine_google_adk.plugin import _session_of
@@ -146,7 +148,9 @@ def test_sessions_of_two_users_are_two(
     context = SimpleNamespace(
         session=SimpleNamespace(user_id=user_id, id=session_id),
         agent_name=agent,
-        _invocation_context=SimpleNamespace(agent=root),
+        _invocation_context=SimpleNamespace(
+            **{"agent": root, "branch": None, "isolation_scope": None, **run}
+        ),
     )
     made = _session_of(context)
     assert made == name or (name is None and len(made) == 30)
