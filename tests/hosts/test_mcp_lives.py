@@ -13,9 +13,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from grpc import StatusCode
 from mcp import Client
 
-from contextengine import AsyncClient, user
+from contextengine import AsyncClient, ContextEngineError, user
+from contextengine.errors import SessionNotFound
 from contextengine_mcp.away import Away
 from contextengine_mcp.later import Later
 from contextengine_mcp.names import Names
@@ -134,6 +136,36 @@ async def test_what_was_said_is_found_whatever_was_asked_before(tmp_path: Path, 
         serving = server(client, Names("codex", "talk"), away)
         host = await life.enter_async_context(Client(serving))
         await Life(seed, home, host).live()
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (SessionNotFound("none", code=StatusCode.NOT_FOUND), True),
+        (ContextEngineError("not yours", code=StatusCode.PERMISSION_DENIED), False),
+    ],
+    ids=["no session yet", "refused"],
+)
+async def test_a_service_that_answers_is_not_asked_again(
+    answer: ContextEngineError, told: bool
+) -> None:
+    away = ContextEngineError("away", code=StatusCode.UNAVAILABLE)
+    answers, asked, heard = iter([away, answer]), list[None](), list[None]()
+
+    class Session:
+        async def send_tool_list_changed(self) -> None:
+            heard.append(None)
+
+    async def there() -> None:
+        asked.append(None)
+        raise next(answers)
+
+    later = Later(pause=0.01)
+    async with later.living(None):
+        later.tell(Session(), there)  # type: ignore[arg-type]
+        await asyncio.sleep(0.3)
+    assert len(asked) == 2
+    assert bool(heard) == told
 
 
 async def test_a_host_hears_of_tools_that_it_could_not_be_told_of(tmp_path: Path) -> None:

@@ -9,14 +9,7 @@ from typing import Any
 
 import pytest
 
-from contextengine.formats import (
-    FormatError,
-    from_anthropic,
-    from_openai,
-    from_pi,
-    to_anthropic,
-    to_openai,
-)
+from contextengine.formats import FormatError, from_anthropic, from_openai, from_pi, to_openai
 from contextengine.types import (
     ROLE_ASSISTANT,
     ROLE_CUSTOM,
@@ -223,27 +216,6 @@ def test_anthropic_parts() -> None:
     assert second.parts[0].tool_result.parts[0].image.data == PNG
     assert third.role == ROLE_USER, "a user's words make it the user's"
     assert [part.WhichOneof("kind") for part in third.parts] == ["tool_result", "file"]
-
-
-@pytest.mark.parametrize(
-    ("roles", "written"),
-    [
-        (["user", "system", "assistant", "user"], ["user", "system", "assistant", "user"]),
-        (["user", "system"], ["user", "system"]),
-        (["system", "assistant"], ["user", "assistant"]),
-        (["assistant", "system", "user"], ["assistant", "user", "user"]),
-        (["user", "system", "user"], ["user", "user", "user"]),
-        (["user", "system", "system", "assistant"], ["user", "user", "system", "assistant"]),
-    ],
-)
-def test_an_anthropic_system_message_stands_where_the_api_takes_it(
-    roles: list[str], written: list[str]
-) -> None:
-    """What stood beside it may be left out."""
-    given = [{"role": role, "content": role} for role in roles]
-    made = to_anthropic(from_anthropic(given))
-    assert [one["role"] for one in made["messages"]] == written
-    assert [one["content"] for one in made["messages"]] == roles
 
 
 def test_an_anthropic_system_keeps_its_bytes() -> None:
