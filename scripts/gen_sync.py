@@ -55,7 +55,8 @@ BUILT_INS = {"aiter": "iter", "anext": "next", "asyncio": "time"}
 PHRASES = {
     "import grpc.aio\n": "",
     "grpc.aio": "grpc",
-    "from .answers import answer_of\n": "",
+    "from .answers import Replies, answer_of\n": "",
+    "Replies(invoke(aiter(requests), **how))": "invoke(aiter(requests), **how)",
     "await answer_of(invoke(chain(first, rest), **how))": "invoke(chain(first, rest), **how)",
     "The asyncio client. `client` is the same for threads, generated from this module.": (
         "The blocking client. `aio` is the same for asyncio."

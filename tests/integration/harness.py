@@ -15,6 +15,7 @@ import pytest
 
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
+from contextengine.answers import Replies, answer_of
 from contextengine.errors import from_rpc_error
 from contextengine_proto.v1 import context_engine_pb2_grpc, engines_pb2_grpc, sessions_pb2_grpc
 from contextengine_server.api.pipeline.auth import hash_token
@@ -168,7 +169,10 @@ class House:
         request = iter(requests) if rpc.streams_in else requests[0]
         call = invoke(request, metadata=metadata, timeout=timeout)
         try:
-            replies = [reply async for reply in call] if rpc.streams_out else [await call]
+            if rpc.streams_out:
+                replies = [reply async for reply in Replies(call)]
+            else:
+                replies = [await answer_of(call)]
         except grpc.RpcError as error:
             return Answer(error.code().name, [], from_rpc_error(error))
         except asyncio.CancelledError:

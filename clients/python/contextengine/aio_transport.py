@@ -17,7 +17,7 @@ import grpc.aio
 from google.protobuf.message import Message as ProtoMessage
 
 from .aio_probe import AsyncProbe
-from .answers import answer_of
+from .answers import Replies, answer_of
 from .attempts import Attempts
 from .calls import AFTER_TURN, Call
 from .connection import Connection
@@ -180,4 +180,5 @@ class AsyncConnection(Connection):
     ) -> AsyncStream[Response]:
         """Requests and replies as they come."""
         invoke = self._callable("stream_stream", call)
-        return AsyncStream(invoke(aiter(requests), **self._stream_arguments(call, timeout)))
+        how = self._stream_arguments(call, timeout)
+        return AsyncStream(Replies(invoke(aiter(requests), **how)))

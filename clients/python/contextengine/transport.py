@@ -179,4 +179,5 @@ class BlockingConnection(Connection):
     ) -> Stream[Response]:
         """Requests and replies as they come."""
         invoke = self._callable("stream_stream", call)
-        return Stream(invoke(iter(requests), **self._stream_arguments(call, timeout)))
+        how = self._stream_arguments(call, timeout)
+        return Stream(invoke(iter(requests), **how))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
 
-from contextengine.answers import answer_of
+from contextengine.answers import Replies, answer_of
 
 REFUSED = (grpc.StatusCode.RESOURCE_EXHAUSTED, "never fits")
 OVERWRITTEN = (grpc.StatusCode.INTERNAL, "Internal error from Core")
@@ -82,3 +82,33 @@ async def test_metadata_of_what_was_said_first_is_kept() -> None:
 
 async def test_a_reply_is_a_reply() -> None:
     assert await answer_of(Call(OK)) == "a reply"
+
+
+class Closed(grpc.GenericRpcHandler):
+    """A service that refuses each call before it has read a request."""
+
+    def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
+        async def refuse(_: Any, context: Any) -> AsyncIterator[bytes]:
+            await context.abort(*REFUSED)
+            yield b""
+
+        return grpc.stream_stream_rpc_method_handler(refuse)
+
+
+async def test_a_stream_that_is_refused_while_its_client_writes_says_why() -> None:
+    async def requests() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b"a request"
+
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((Closed(),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        invoke: Any = channel.stream_stream("/a/Service")
+        for _ in range(50):
+            replies = Replies(invoke(requests()))
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await anext(replies)
+            assert (caught.value.code(), caught.value.details()) == REFUSED
+    await server.stop(None)
