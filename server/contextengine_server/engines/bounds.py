@@ -209,7 +209,8 @@ def forms_of(atom: Atom, cell: int, arrived: Forms = NONE) -> dict[int, Slot]:
             continue
         # Results that come in one message may have as much as those that come each in its own.
         shown = slot.bounded(cap, each=True)
-        if shown is not None and (before is None or shown.tokens < before.tokens):
+        # Of what is hardly over its cap, the marker may take more than the cut saves.
+        if shown is not None and shown.tokens < (before or slot).tokens:
             forms[slot.sequence] = shown
     return forms | _shared(atom, forms, max(cell // STEP_SHARE, int(cap / CHARS_PER_TOKEN)))
 

@@ -79,6 +79,25 @@ async def test_the_cap_follows_the_budget(
     assert f"expand sequence {row.sequence}" in marker[0]
 
 
+@pytest.mark.parametrize("engine", ["dag", "layered", "compressor"])
+async def test_what_a_marker_would_lengthen_stands_whole(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
+    """A message that is hardly over its cap: what is left out is less than the marker says. Where
+    the message fits and the longer form does not, no law lets it go."""
+    await assign(shared, session, engine)
+    large = tool_result("c", lines("large", 241)[:12_010], name="read", id="large")
+    await store(shared, session, [say("ask"), calls("a", "c"), large, say("next", 40)])
+    await quiet(shared, session)
+    total = (await ask(shared, session, budget=budget(100_000))).estimated_tokens
+    for room in range(total - 40, total + 60):
+        reply = await ask(shared, session, budget=budget(room))
+        assert reply.estimated_tokens <= room
+        assert await judged(shared, reply, session) == []
+    assert forms(reply) == {}
+    assert shown(reply, "large") == texts([large])[0]
+
+
 async def test_the_tail_keeps_its_steps(shared: House, session: t.SessionRef) -> None:
     await store(shared, session, [say("ask"), calls("a", "c"), big("huge", "c")])
     steps = [

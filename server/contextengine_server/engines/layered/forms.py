@@ -34,6 +34,6 @@ def long_results(view: View) -> dict[int, dict[int, Slot]]:
                 shown = slot.bounded(chars, each=True)
             else:
                 shown, _ = cut_to(slot.bounded, chars, RESULT_TOKENS)
-            if shown is not None:
+            if shown is not None and shown.tokens < slot.tokens:
                 found.setdefault(step, {})[slot.sequence] = shown
     return found
