@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.context.plan import Plan, Reshaped
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
@@ -18,7 +19,6 @@ from contextengine_server.engines.registration import Registration
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import DEGRADED, OVER_BUDGET, AssembleCall
-from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.assembly.treatment import Treatment
 from tests.integration.engines.broken import FRAGILE, SAID, SECRET, Fragile
 from tests.unit.commands.conftest import Serve
