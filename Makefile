@@ -92,13 +92,19 @@ run: $(RUN_READY) ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine
 SLOW_HOSTS := tests/hosts/test_table.py tests/hosts/test_offline_examples.py
 
 # Servers that are killed, paused and upgraded over one PostgreSQL: `make test-postgres` runs them.
-REPLICAS := $(filter-out %/test_store_copy.py,$(wildcard tests/integration/replicas/test_*.py))
+REPLICAS := tests/integration/replicas
+
+# Whole sessions replayed step by step, sessions of every size, and conversations through the proxy.
+LONG_TESTS := tests/integration/replay tests/integration/load $(wildcard tests/hosts/test_proxy*.py)
 
 # One more than there are cores: tests that kill, restart and wait leave theirs idle.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
 test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test, on as many cores as there are
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(addprefix --ignore=,$(SLOW_HOSTS) $(REPLICAS))
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(addprefix --ignore=,$(SLOW_HOSTS) $(REPLICAS) $(LONG_TESTS))
+
+test-long: setup ## Replay whole sessions, weigh sessions of every size, and talk through the proxy
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(LONG_TESTS)
 
 native: setup ## Build the native transport into .venv (needs Rust)
 	cd native && CARGO_TARGET_DIR=$(abspath build/native) VIRTUAL_ENV=$(abspath $(VENV)) $(abspath $(BIN))/maturin develop --release --quiet
