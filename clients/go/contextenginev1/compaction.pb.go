@@ -88,7 +88,7 @@ type CompactRequest struct {
 	ExpectedRevision *int64 `protobuf:"varint,3,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
 	// What it should reach.
 	Target CompactionTarget `protobuf:"varint,4,opt,name=target,proto3,enum=contextengine.v1.CompactionTarget" json:"target,omitempty"`
-	// The budget that BUDGET means. Absent: what the session was last assembled for, else its window.
+	// The budget that BUDGET means. Absent: the session's window.
 	Budget *Budget `protobuf:"bytes,5,opt,name=budget,proto3" json:"budget,omitempty"`
 	// True: compact even below the threshold, and lift a hold that an undo left.
 	Force bool `protobuf:"varint,6,opt,name=force,proto3" json:"force,omitempty"`
@@ -798,7 +798,7 @@ type ShouldCompactRequest struct {
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// The prompt's tokens as the harness measured them. Absent: the service's own estimate.
 	PromptTokens *int64 `protobuf:"varint,2,opt,name=prompt_tokens,json=promptTokens,proto3,oneof" json:"prompt_tokens,omitempty"`
-	// The budget. Absent: what the session was last assembled for, else its window.
+	// The budget. Absent: the session's window.
 	Budget *Budget `protobuf:"bytes,3,opt,name=budget,proto3" json:"budget,omitempty"`
 	// The harness's whole list. Absent: the stored view.
 	Live *LiveCompaction `protobuf:"bytes,4,opt,name=live,proto3" json:"live,omitempty"`

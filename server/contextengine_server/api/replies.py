@@ -11,7 +11,7 @@ from contextengine_server.api.messages import stored_message
 from contextengine_server.api.pipeline.auth import Caller, CallerRole
 from contextengine_server.commands.turn.assemble import ReplyFields
 from contextengine_server.context import epoch as epochs
-from contextengine_server.context.budget import ModelTokens, Outside, ReferenceTokens, in_model
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens, in_model
 from contextengine_server.context.message import Form, Role
 from contextengine_server.context.plan import Reshaped, Summarized, spared_by
 from contextengine_server.context.prefix import NO_STEP
@@ -19,6 +19,7 @@ from contextengine_server.context.work import Work, batches
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.host_capabilities import host_compacts, host_limits
 from contextengine_server.session.assembly.assembly import OVER_BUDGET, Assembly
+from contextengine_server.session.assembly.budget import Outside
 from contextengine_server.session.assembly.explanation import Decision, Kind, explain
 from contextengine_server.session.failures import Failure
 from contextengine_server.session.model import Sent

@@ -10,11 +10,12 @@ from google.protobuf.message import Message
 from contextengine_proto.v1 import assemble_pb2, budget_pb2, host_pb2, lifecycle_pb2, message_pb2
 from contextengine_server.api.messages import request_id
 from contextengine_server.commands.turn.bootstrap import HostFacts
-from contextengine_server.context.budget import SYSTEM, TOOLS, BudgetSpec, ModelTokens
+from contextengine_server.context.budget import ModelTokens
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.memory.prompt import NO_MEMORY, MemoryPrompt, MemorySectionText
 from contextengine_server.memory.tool import NAME as MEMORY_TOOL
 from contextengine_server.session.assembly.assembly import Prompt
+from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec
 from contextengine_server.session.assembly.preamble import PreambleSections, preamble_of
 from contextengine_server.session.assembly.whereabouts import Whereabouts
 from contextengine_server.session.model import Report, Sent

@@ -51,68 +51,6 @@ class BudgetRules(msgspec.Struct, frozen=True):
     rot_ratio: float = 0.25
 
 
-SYSTEM, TOOLS = 1, 2
-"""Flags of what a request says of the prompt outside the messages."""
-
-
-class Outside(msgspec.Struct, frozen=True):
-    """What a request says of the prompt outside the messages."""
-
-    given: ModelTokens = ModelTokens(0)
-    """Its counts."""
-    counted: ReferenceTokens = ReferenceTokens(0)
-    """What was counted here."""
-    named: int = 0
-    """SYSTEM and TOOLS, where it says something of them."""
-
-    @property
-    def complete(self) -> bool:
-        """True where nothing is left to be guessed."""
-        return self.named == SYSTEM | TOOLS
-
-
-class BudgetSpec(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a request says of its budget. Tokens are the model's, but for `*_counted`."""
-
-    message_tokens: int | None = None
-    window: int | None = None
-    system_prompt: int = 0
-    system_texts: tuple[str, ...] = ()
-    """The system prompt, where it is to be counted."""
-    system_counted: ReferenceTokens = ReferenceTokens(0)
-    tools: int = 0
-    tool_texts: tuple[str, ...] = ()
-    """The definitions of tools, where they are to be counted."""
-    tools_counted: ReferenceTokens = ReferenceTokens(0)
-    tools_sent: bool = False
-    """True where these are the definitions that the model may see."""
-    named: int = 0
-    """What was given of system prompt and tools, as flags; a count of 0 counts as given."""
-    output_reserve: int | None = None
-    safety_margin: int | None = None
-    rot_buffer: int | None = None
-    strict_prompt: bool = False
-    """True: a newest user message that exceeds the cell is not shortened."""
-
-    @property
-    def silent(self) -> bool:
-        """True where it says nothing of the room that there is."""
-        parts = self.output_reserve, self.safety_margin, self.rot_buffer
-        return not self.named and all(
-            part is None for part in (self.message_tokens, self.window, *parts)
-        )
-
-    @property
-    def outside(self) -> Outside:
-        """What stands outside the messages, once its texts are counted."""
-        counted = ReferenceTokens(self.system_counted + self.tools_counted)
-        return Outside(ModelTokens(self.system_prompt + self.tools), counted, self.named)
-
-
-NOTHING_ASKED = BudgetSpec()
-"""No request has said anything of a budget."""
-
-
 class Budget(msgspec.Struct, frozen=True):
     """A budget in parts. All but `cell` in the model's tokens."""
 

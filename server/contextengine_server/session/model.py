@@ -7,13 +7,8 @@ import msgspec
 from msgspec.structs import replace
 from msgspec.structs import replace as changed
 
-from contextengine_server.context.budget import (
-    NOTHING_ASKED,
-    ModelTokens,
-    Outside,
-    ReferenceTokens,
-    in_model,
-)
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens, in_model
+from contextengine_server.session.assembly.budget import Outside
 from contextengine_server.session.state import ModelFacts, SessionState
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.tokens import Bill, Calibration, calibrate, from_difference, profile
@@ -49,8 +44,7 @@ def switched(state: SessionState, *, route: bool) -> SessionState:
     usage = replace(
         state.usage, last_prompt=0, last_completion=0, last_total=0, compactions=state.compactions
     )
-    attempts = state.attempts.switched(route=route)
-    return replace(state, usage=usage, attempts=attempts, asked=NOTHING_ASKED)
+    return replace(state, usage=usage, attempts=state.attempts.switched(route=route))
 
 
 SUMMED = (

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from contextengine_server.context.budget import NOTHING_ASKED, BudgetSpec
 from contextengine_server.context.message import NOBODY, Addressee, Entry, Form, Slot
 from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.scope import Scope
@@ -116,7 +115,6 @@ class Session:
     """One session in memory. Whoever writes holds `lock`; whoever uses it counts in `users`."""
 
     __slots__ = (
-        "assembled_for",
         "compaction",
         "damaged",
         "encoding",
@@ -162,9 +160,6 @@ class Session:
         """What it is to do, as it was said when it was spawned; None: not read yet."""
         self.reminders: tuple[Hashable, Any] | None = None
         """What comes back behind the summaries as items, and what decided them."""
-        self.assembled_for: BudgetSpec | None = None
-        """What the newest Assemble said of its budget; None: there was none since the session is in
-        memory."""
         self.lock = asyncio.Lock()
         self.compaction = asyncio.Lock()
         self.users = 0
@@ -175,13 +170,6 @@ class Session:
         if self.head is None:
             raise not_found(self.scope)
         return self.head
-
-    @property
-    def asked(self) -> BudgetSpec:
-        """What the newest Assemble said of its budget."""
-        if self.assembled_for is None:
-            return self.state.asked
-        return NOTHING_ASKED if self.assembled_for.silent else self.assembled_for
 
     def is_at(self, head: SessionHead | None) -> bool:
         """True where memory is at this head."""

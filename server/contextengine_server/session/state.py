@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import asdict, replace
 
-from contextengine_server.context.budget import NOTHING_ASKED, BudgetSpec
 from contextengine_server.context.carried import FoldState
 from contextengine_server.context.view import View
 from contextengine_server.errors import CorruptRow
@@ -225,8 +224,6 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     remembered_ms: int = 0
     """Memory is shown in the addition to the system prompt as it was at this moment; 0: as it was
     when the session was made."""
-    asked: BudgetSpec = NOTHING_ASKED
-    """What the newest Assemble before the end of a turn said of its budget."""
     channel: str = ""
     """The kind of channel that the session is held on, as the host last said; empty: unknown."""
     workspace: Sections = ()

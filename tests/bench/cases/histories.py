@@ -16,9 +16,9 @@ from typing import Any
 
 from contextengine_server.app import running
 from contextengine_server.config.load import load_settings
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import AssembleCall
+from contextengine_server.session.assembly.budget import BudgetSpec
 
 from ..bench import Bench, median, p50
 from ..house import BenchError, Process

@@ -9,9 +9,9 @@ import pytest
 
 from contextengine import types as t
 from contextengine_server.commands.turn.reply_cache import CACHE_SHARE, ReplyCache
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import AssembleCall
+from contextengine_server.session.assembly.budget import BudgetSpec
 from tests.integration.harness import House, budget, ref
 
 from .asking import ask_bytes, assign, live, quiet, say, store, talk, window

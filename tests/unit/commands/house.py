@@ -19,7 +19,6 @@ from contextengine_server.commands.compaction.compact import CompactCall, Compac
 from contextengine_server.commands.engines.quotas import Tenants
 from contextengine_server.compaction.memory_flush import Memory
 from contextengine_server.config.load import load_settings
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.registration import Registration
@@ -31,6 +30,7 @@ from contextengine_server.recall.index import Indexer
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies
 from contextengine_server.session.receipt import Request

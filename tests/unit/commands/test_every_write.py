@@ -13,10 +13,10 @@ from contextengine_server.commands.subagents.prepare_subagent_spawn import Spawn
 from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.commands.turn.update_model import Model
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.patterns import SessionPattern
 from contextengine_server.session.address import Ref
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, request, scope, spoken

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.errors import BudgetImpossible, SessionNotFound
 from contextengine_server.session.assembly.assembly import AssembleCall
+from contextengine_server.session.assembly.budget import BudgetSpec
 from tests.unit.commands.house import S1, TENANT, Server, scope, texts_of
 
 

@@ -7,10 +7,10 @@ import orjson
 import pytest
 
 from contextengine_server.commands.compaction.compact import CompactCall
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.recall.expansion import Wanted
 from contextengine_server.recall.query import Query
 from contextengine_server.session.assembly.assembly import AssembleCall
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.telemetry.tracing import Span, Value, under
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, spoken
 from tests.unit.commands.turn.test_assemble import QUESTION, Writer

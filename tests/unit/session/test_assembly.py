@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from contextengine_server.commands.turn.bootstrap import Introduction
-from contextengine_server.context.budget import BudgetSpec, cell, in_model
+from contextengine_server.context.budget import cell, in_model
 from contextengine_server.context.message import Form
 from contextengine_server.errors import DeadlinePassed
 from contextengine_server.session import sessions as session_module
@@ -18,6 +18,7 @@ from contextengine_server.session.assembly.assembly import (
     AssembleCall,
     Prompt,
 )
+from contextengine_server.session.assembly.budget import BudgetSpec
 from tests.unit.commands.house import S1, TENANT, Server, scope, spoken, turns
 
 

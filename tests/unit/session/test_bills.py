@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from contextengine_server.commands.turn.update_model import Model
-from contextengine_server.context.budget import Budget, BudgetSpec, ModelTokens
+from contextengine_server.context.budget import Budget, ModelTokens
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import MOST, Report
 from contextengine_server.session.state import SessionState, UsageFacts
 from contextengine_server.session.usage.escalation import (

@@ -7,10 +7,10 @@ import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.context.scope import Scope
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import AssembleCall, Prompt
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, scope, spoken

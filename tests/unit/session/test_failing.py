@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.context.plan import Plan, Reshaped
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
@@ -19,6 +18,7 @@ from contextengine_server.engines.registration import Registration
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import DEGRADED, OVER_BUDGET, AssembleCall
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.assembly.treatment import Treatment
 from tests.integration.engines.broken import FRAGILE, SAID, SECRET, Fragile
 from tests.unit.commands.conftest import Serve

@@ -5,14 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from contextengine_server.context.budget import (
-    SYSTEM,
-    TOOLS,
-    BudgetSpec,
-    ModelTokens,
-    Outside,
-    ReferenceTokens,
-)
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens
+from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec, Outside
 from contextengine_server.session.assembly.pressure import (
     messages_in,
     uncounted_in,

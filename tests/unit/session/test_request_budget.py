@@ -5,17 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from contextengine_server.context.budget import (
-    Budget,
-    BudgetRules,
-    BudgetSpec,
-    ModelTokens,
-    ReferenceTokens,
-)
+from contextengine_server.context.budget import Budget, BudgetRules, ModelTokens, ReferenceTokens
 from contextengine_server.errors import BudgetImpossible, FieldViolation, InvalidField
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetModel,
+    BudgetSpec,
     available_of,
     budget_of,
     counted_spec,

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from contextengine_server.context.budget import SYSTEM, TOOLS, BudgetSpec, ReferenceTokens
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.errors import BudgetSpent
 from contextengine_server.session.address import Ref
+from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec
 from contextengine_server.session.model import Report
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from contextengine_server.commands.turn.bootstrap import Introduction
-from contextengine_server.context.budget import BudgetSpec, ImpossibleBudget, window_budget
+from contextengine_server.context.budget import ImpossibleBudget, window_budget
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import SummaryFacts, render, verify
 from contextengine_server.errors import (
@@ -26,7 +26,12 @@ from contextengine_server.errors import (
 )
 from contextengine_server.session.address import Addresses, Ref, not_found
 from contextengine_server.session.assembly.assembly import AssembleCall
-from contextengine_server.session.assembly.budget import BudgetDefaults, BudgetModel, budget_of
+from contextengine_server.session.assembly.budget import (
+    BudgetDefaults,
+    BudgetModel,
+    BudgetSpec,
+    budget_of,
+)
 from contextengine_server.session.assembly.prompt import not_stored
 from contextengine_server.session.assembly.treatment import Treatment
 from contextengine_server.session.receipt import over_cap

@@ -10,8 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from contextengine_proto.v1.budget_pb2 import ToolDefinition
-from contextengine_server.context.budget import BudgetSpec, ReferenceTokens
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.session.assembly.assembly import AssembleCall
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.session import Session
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.usage import tools as tools_module

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from contextengine_server.context.budget import SYSTEM, TOOLS, ModelTokens, Outside, ReferenceTokens
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.context.scope import Scope
+from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, Outside
 from contextengine_server.session.model import Report, Sent, noting, set_model
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.rows import SessionHead

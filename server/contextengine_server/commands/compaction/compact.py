@@ -21,7 +21,6 @@ from contextengine_server.compaction.request import (
 )
 from contextengine_server.compaction.undo import Undo
 from contextengine_server.context.budget import (
-    BudgetSpec,
     ModelTokens,
     ReferenceTokens,
     cell,
@@ -34,9 +33,9 @@ from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
+    BudgetSpec,
     available_of,
     counted_spec,
-    spec_of,
 )
 from contextengine_server.session.assembly.pressure import uncounted_in
 from contextengine_server.session.receipt import Request, checked
@@ -156,7 +155,6 @@ class Compact(msgspec.Struct, frozen=True):
         async with self.sessions.open(address.scope) as session:
             _require_revision(call, session)
             factor = session.state.model.factor
-            spec = spec_of(session, self.budgets, spec)
             available = available_of(session, self.budgets, spec)
             wanted = CompactionRequest(
                 available=available,

@@ -10,21 +10,15 @@ from contextengine_server.compaction.compaction_pass import Pass
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.model_failure import blocked, goes_by_attempts
 from contextengine_server.compaction.request import HELD, CompactionRequest, answered
-from contextengine_server.context.budget import (
-    BudgetSpec,
-    ModelTokens,
-    ReferenceTokens,
-    cell,
-    in_model,
-)
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens, cell, in_model
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
+    BudgetSpec,
     available_of,
     counted_spec,
-    spec_of,
 )
 from contextengine_server.session.assembly.pressure import uncounted_in, with_uncounted
 from contextengine_server.session.selection import Selection
@@ -88,7 +82,6 @@ class ShouldCompact(msgspec.Struct, frozen=True):
         async with self.sessions.open(scope) as session:
             if live is None:
                 session.require()
-            spec = spec_of(session, self.budgets, spec)
             available = available_of(session, self.budgets, spec)
         with self.compactor.asking(scope, engine):
             reach = engine.reach(cell(available))

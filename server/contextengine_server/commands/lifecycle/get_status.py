@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from contextengine_server.compaction.model_failure import blocked
-from contextengine_server.context.budget import Budget, BudgetSpec, ReferenceTokens
+from contextengine_server.context.budget import Budget, ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.companion import companion_of
@@ -18,6 +18,7 @@ from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetModel,
+    BudgetSpec,
     budget_of,
     target,
 )

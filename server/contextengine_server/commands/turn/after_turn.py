@@ -8,7 +8,6 @@ from contextlib import suppress
 
 import msgspec
 import structlog
-from msgspec.structs import replace
 
 from contextengine_server.commands.awaited_hosts import AwaitedHosts
 from contextengine_server.compaction.compactor import Compactor
@@ -16,7 +15,7 @@ from contextengine_server.compaction.jobs import PASSES
 from contextengine_server.compaction.model_failure import blocked
 from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.compaction.request import CompactionRequest, describe
-from contextengine_server.context.budget import BudgetSpec, ModelTokens, ReferenceTokens
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.engines.host_capabilities import LENDS_IN_MAINTAIN
@@ -24,9 +23,9 @@ from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
+    BudgetSpec,
     available_of,
     counted_spec,
-    spec_of,
 )
 from contextengine_server.session.assembly.pressure import uncounted_in, with_uncounted
 from contextengine_server.session.model import Report
@@ -91,12 +90,11 @@ class AfterTurn(msgspec.Struct, frozen=True):
         scope = address.scope
         encoding = await self.sessions.encoding_of(scope)
         await count_messages(encoding, turn.messages)
-        said = await counted_spec(turn.budget, encoding)
+        budget = await counted_spec(turn.budget, encoding)
         engine = (await self.selection.engine_for(scope, address.key)).engine
         report = turn.report
 
         def note(head: SessionHead, state: SessionState) -> tuple[SessionHead, SessionState]:
-            state = replace(state, asked=asked)
             if report is None:
                 return head, state
             return head, self.billing.noting(head, state, report, charge)
@@ -107,10 +105,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
             request = Request(f"turn:{turn.key}", b"")
         async with self.sessions.open(scope, lock=True) as session:
             # First, since a budget that cannot be is refused before anything is stored.
-            budget = spec_of(session, self.budgets, said)
             available = available_of(session, self.budgets, budget)
-            asked = session.asked
-            news = report is not None or bool(turn.key) or asked != session.state.asked
             charge = self.billing.charge(session.head, report)
             written = await self.appender.append(
                 session,
@@ -120,7 +115,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
                 refuse_conflicts=False,
                 request=request,
                 # A key is spent even by a turn that brings nothing new.
-                edit=note if news else None,
+                edit=note if report is not None or turn.key else None,
                 charge=charge,
             )
             if written.repeated or session.head is None:

@@ -53,7 +53,7 @@ class UpdateModel(Struct, frozen=True):
                 known.window,
                 known.max_output,
             ):
-                state, session.assembled_for = switched(state, route=route), None
+                state = switched(state, route=route)
             return PreparedChange(structs.replace(state, model=state.model.taught()), head)
 
         address = await self.addresses.find(tenant, ref)

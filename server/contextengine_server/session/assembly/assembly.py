@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from contextengine_proto.v1.budget_pb2 import ToolDefinition
-from contextengine_server.context.budget import Budget, BudgetSpec, ModelTokens, ReferenceTokens
+from contextengine_server.context.budget import Budget, ModelTokens, ReferenceTokens
 from contextengine_server.context.plan import Listed, Plan
 from contextengine_server.context.prefix import JoinedList
 from contextengine_server.context.view import View
@@ -15,7 +15,7 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.memory.prompt import NO_MEMORY, MemoryPrompt
 from contextengine_server.session.address import Ref
-from contextengine_server.session.assembly.budget import BudgetModel
+from contextengine_server.session.assembly.budget import BudgetModel, BudgetSpec
 from contextengine_server.session.assembly.treatment import Treatment
 from contextengine_server.session.assembly.whereabouts import NOTHING_SAID, Whereabouts
 from contextengine_server.session.receipt import Stored

@@ -8,10 +8,8 @@ from msgspec.structs import replace
 
 from contextengine_server.context.budget import (
     DEFAULT_WINDOW,
-    NOTHING_ASKED,
     Budget,
     BudgetRules,
-    BudgetSpec,
     ImpossibleBudget,
     ModelTokens,
     ReferenceTokens,
@@ -32,6 +30,56 @@ class BudgetDefaults(msgspec.Struct, frozen=True):
     rules: BudgetRules = BudgetRules()
 
 
+SYSTEM, TOOLS = 1, 2
+"""Flags of what a request says of the prompt outside the messages."""
+
+
+class Outside(msgspec.Struct, frozen=True):
+    """What a request says of the prompt outside the messages."""
+
+    given: ModelTokens = ModelTokens(0)
+    """Its counts."""
+    counted: ReferenceTokens = ReferenceTokens(0)
+    """What was counted here."""
+    named: int = 0
+    """SYSTEM and TOOLS, where it says something of them."""
+
+    @property
+    def complete(self) -> bool:
+        """True where nothing is left to be guessed."""
+        return self.named == SYSTEM | TOOLS
+
+
+class BudgetSpec(msgspec.Struct, frozen=True):
+    """What a request says. Tokens are the model's, but for `*_counted`."""
+
+    message_tokens: int | None = None
+    window: int | None = None
+    system_prompt: int = 0
+    system_texts: tuple[str, ...] = ()
+    """The system prompt, where it is to be counted."""
+    system_counted: ReferenceTokens = ReferenceTokens(0)
+    tools: int = 0
+    tool_texts: tuple[str, ...] = ()
+    """The definitions of tools, where they are to be counted."""
+    tools_counted: ReferenceTokens = ReferenceTokens(0)
+    tools_sent: bool = False
+    """True where these are the definitions that the model may see."""
+    named: int = 0
+    """What was given of system prompt and tools, as flags; a count of 0 counts as given."""
+    output_reserve: int | None = None
+    safety_margin: int | None = None
+    rot_buffer: int | None = None
+    strict_prompt: bool = False
+    """True: a newest user message that exceeds the cell is not shortened."""
+
+    @property
+    def outside(self) -> Outside:
+        """What stands outside the messages, once its texts are counted."""
+        counted = ReferenceTokens(self.system_counted + self.tools_counted)
+        return Outside(ModelTokens(self.system_prompt + self.tools), counted, self.named)
+
+
 class BudgetModel(msgspec.Struct, frozen=True):
     """The model that a budget is for."""
 
@@ -48,13 +96,11 @@ class BudgetModel(msgspec.Struct, frozen=True):
 
 
 async def counted_spec(spec: BudgetSpec, encoding: Encoding) -> BudgetSpec:
-    """What a request says, with its texts counted and let go."""
+    """What a request says, with its texts counted."""
     if not spec.system_texts and not spec.tool_texts:
         return spec
     return replace(
         spec,
-        system_texts=(),
-        tool_texts=(),
         system_counted=ReferenceTokens(await encoding.texts(spec.system_texts)),
         tools_counted=ReferenceTokens(await encoding.texts(spec.tool_texts)),
     )
@@ -152,25 +198,10 @@ def window_source(
     return window, source, assumed
 
 
-def spec_of(
-    session: Session, defaults: BudgetDefaults, said: BudgetSpec = NOTHING_ASKED
-) -> BudgetSpec:
-    """What a request says of its budget. Where it says nothing, that is the budget which the
-    session was last assembled for, since the next call will have it too, as long as this leaves
-    anything."""
-    if not said.silent or session.asked.silent:
-        return said
-    try:
-        budget_of(session.asked, target(session, "", ""), defaults)
-    except BudgetImpossible:
-        return said
-    return session.asked
-
-
 def available_of(
     session: Session, defaults: BudgetDefaults, spec: BudgetSpec | None = None
 ) -> ReferenceTokens:
-    """What a budget leaves for messages; by default that of the session (`spec_of`). Raises
-    InvalidField, BudgetImpossible."""
-    spec = spec_of(session, defaults) if spec is None else spec
-    return ReferenceTokens(max(1, budget_of(spec, target(session, "", ""), defaults).reference))
+    """What a budget leaves for messages; by default the session's own window. Raises InvalidField,
+    BudgetImpossible."""
+    aim = target(session, "", "")
+    return ReferenceTokens(max(1, budget_of(spec or BudgetSpec(), aim, defaults).reference))

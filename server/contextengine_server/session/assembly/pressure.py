@@ -9,9 +9,10 @@ compaction takes messages away and none of it.
 
 from __future__ import annotations
 
-from contextengine_server.context.budget import BudgetSpec, ModelTokens, Outside, ReferenceTokens
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
+from contextengine_server.session.assembly.budget import BudgetSpec, Outside
 from contextengine_server.session.session import Session
 from contextengine_server.session.state import ModelFacts
 from contextengine_server.tokens.calibration import MAX_FACTOR

@@ -20,7 +20,7 @@ from contextengine_server.compaction.request import (
     UNCHANGED,
     CompactionRequest,
 )
-from contextengine_server.context.budget import BudgetSpec, ReferenceTokens
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import (
     EngineFailed,
@@ -30,6 +30,7 @@ from contextengine_server.errors import (
     SessionNotFound,
 )
 from contextengine_server.session.address import Ref
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.summarize.request import Steering
 from contextengine_server.telemetry.tracing import NO_TRACE
 from tests.integration.engines.broken import FRAGILE, Fragile

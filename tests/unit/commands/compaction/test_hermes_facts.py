@@ -24,9 +24,10 @@ from contextengine_server.commands.compaction.compact import CompactDone
 from contextengine_server.commands.compaction.live_list import LiveList
 from contextengine_server.commands.compaction.should_compact import ShouldCompactCall
 from contextengine_server.commands.turn.update_model import Model
-from contextengine_server.context.budget import BudgetSpec, ModelTokens
+from contextengine_server.context.budget import ModelTokens
 from contextengine_server.engines.compressor.words import HANDOFF
 from contextengine_server.session.address import Ref
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
 from contextengine_server.wire.slots import item_of
 from tests.unit.commands.conftest import Serve

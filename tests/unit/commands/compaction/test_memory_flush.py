@@ -13,9 +13,9 @@ from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.compaction import memory_flush, memory_job
 from contextengine_server.compaction.memory_flush import Told
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.memory.range import MemoryRange
 from contextengine_server.session.address import Address, Ref
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.state import FLUSH, SessionState
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import Debt

@@ -8,16 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.commands.turn.after_turn import Turn
-from contextengine_server.context.budget import (
-    SYSTEM,
-    TOOLS,
-    BudgetSpec,
-    ModelTokens,
-    Outside,
-    ReferenceTokens,
-)
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.engines.dag.engine import DagEngine
 from contextengine_server.engines.dag.options import DagOptions
+from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec, Outside
 from contextengine_server.session.assembly.pressure import messages_in, uncounted
 from contextengine_server.session.state import ModelFacts
 from contextengine_server.testing.engine.random_sessions import RandomSession, sessions

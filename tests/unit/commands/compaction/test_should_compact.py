@@ -11,8 +11,9 @@ from contextengine_server.commands.compaction.should_compact import (
     ShouldCompactCall,
     awaits_usage,
 )
-from contextengine_server.context.budget import BudgetSpec, ModelTokens
+from contextengine_server.context.budget import ModelTokens
 from contextengine_server.errors import SessionNotFound
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
 from contextengine_server.session.state import SessionState, UsageFacts
 from tests.unit.commands.conftest import Serve

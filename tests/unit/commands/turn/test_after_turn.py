@@ -8,8 +8,9 @@ import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.update_model import Model
-from contextengine_server.context.budget import BudgetSpec, ModelTokens
+from contextengine_server.context.budget import ModelTokens
 from contextengine_server.errors import BudgetImpossible
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
 from contextengine_server.session.receipt import Disposition
 from contextengine_server.store.errors import StoreUnavailable

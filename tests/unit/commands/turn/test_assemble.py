@@ -11,9 +11,10 @@ import pytest
 from contextengine_server.commands.turn import assemble
 from contextengine_server.commands.turn.assemble import ReplyFields
 from contextengine_server.commands.turn.reply_cache import MAX_QUESTION_BYTES
-from contextengine_server.context.budget import BudgetSpec, ModelTokens
+from contextengine_server.context.budget import ModelTokens
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import FITS, OVER_BUDGET, AssembleCall, Assembly
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import NO_TRACE

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Summarized, segment_slots
 from contextengine_server.session.assembly.assembly import FITS, OVER_BUDGET, Assembly
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.testing.oracle.bounded import MARKER, dishonest
 from contextengine_server.wire.slots import item_of
 from tests.unit.commands.conftest import Serve

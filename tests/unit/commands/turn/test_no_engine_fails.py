@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.errors import BudgetImpossible, InvalidField, SessionNotFound
 from contextengine_server.plugins.engines import installed_engines
 from contextengine_server.session.assembly.assembly import (
@@ -23,6 +22,7 @@ from contextengine_server.session.assembly.assembly import (
     AssembleCall,
     Prompt,
 )
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.testing.engine.random_sessions import (
     RandomEvent,
     events,

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.session.assembly.assembly import (
@@ -18,6 +17,7 @@ from contextengine_server.session.assembly.assembly import (
     AssembleCall,
     Assembly,
 )
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.assembly.pasted import with_bounded_prompt
 from contextengine_server.testing.oracle.bounded import MARKER, dishonest
 from contextengine_server.wire.slots import item_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.api.replies import assembly_id, sent_in
-from contextengine_server.context.budget import SYSTEM, TOOLS, BudgetSpec, ReferenceTokens
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.errors import RequestIdReused, SessionNotFound
+from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec
 from contextengine_server.session.model import MOST, Report, Sent
 from tests.unit.commands.house import S1, TENANT, Server, request, scope
 

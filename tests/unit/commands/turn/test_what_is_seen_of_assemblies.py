@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_server.api.replies import count, metrics
-from contextengine_server.context.budget import BudgetSpec
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Reshaped, spared_by
 from contextengine_server.context.work import at_once
 from contextengine_server.session.assembly.assembly import AssembleCall
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.assembly.explanation import explain
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (

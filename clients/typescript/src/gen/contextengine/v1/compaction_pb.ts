@@ -57,7 +57,7 @@ export type CompactRequest = Message<"contextengine.v1.CompactRequest"> & {
   target: CompactionTarget;
 
   /**
-   * The budget that BUDGET means. Absent: what the session was last assembled for, else its window.
+   * The budget that BUDGET means. Absent: the session's window.
    *
    * @generated from field: contextengine.v1.Budget budget = 5;
    */
@@ -513,7 +513,7 @@ export type ShouldCompactRequest = Message<"contextengine.v1.ShouldCompactReques
   promptTokens?: bigint | undefined;
 
   /**
-   * The budget. Absent: what the session was last assembled for, else its window.
+   * The budget. Absent: the session's window.
    *
    * @generated from field: contextengine.v1.Budget budget = 3;
    */

@@ -391,7 +391,7 @@ export type AfterTurnRequest = Message<"contextengine.v1.AfterTurnRequest"> & {
   isHeartbeat: boolean;
 
   /**
-   * The budget of the next call, for the compaction trigger. Absent: what the session was last assembled for, else its window.
+   * The budget of the next call, for the compaction trigger. Absent: the session's window.
    *
    * @generated from field: contextengine.v1.Budget budget = 7;
    */
