@@ -48,8 +48,9 @@ SAMPLE = 32
 """So many of the newest steps say how large the next ones will be."""
 ROUNDS = 8
 """More would not move it by a token in a hundred: a summary takes much less than its messages."""
-LEAST_LIMIT = 0.5
-"""However large the next step may be, no compaction is due below this share of the budget."""
+LEAST_LIMIT = 0.8
+"""However large the next step may be, no compaction is due below this share of the budget: more
+kept free would be empty at most steps, and spared hardly a new beginning of the list."""
 REFOLD = 0.75
 """A fold leaves summaries this share of their room."""
 
