@@ -607,7 +607,8 @@ type AfterTurnRequest struct {
 	Usage *Usage `protobuf:"bytes,5,opt,name=usage,proto3" json:"usage,omitempty"`
 	// True where the turn was a heartbeat.
 	IsHeartbeat bool `protobuf:"varint,6,opt,name=is_heartbeat,json=isHeartbeat,proto3" json:"is_heartbeat,omitempty"`
-	// The budget of the next call, for the compaction trigger. Absent: the session's window.
+	// The budget of the next call, for the compaction trigger. Absent: the session's window, or what its newest Assemble had
+	// here, where that is more.
 	Budget *Budget `protobuf:"bytes,7,opt,name=budget,proto3" json:"budget,omitempty"`
 	// The summary of the host's own compaction within the turn, for the record. Empty: none. RecordHostChange changes the
 	// view.

@@ -243,7 +243,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             key=request_id(request.advancement_key, "advancement_key"),
             request=request_of(request_id(request.request_id), "AfterTurn", new),
             report=report,
-            budget=budget_spec(request.budget),
+            budget=budget_spec(request.budget) if request.HasField("budget") else None,
             measured=measured,
             cause=call.trace.traceparent(),
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.message import NOBODY, Addressee, Entry, Form, Slot
 from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.scope import Scope
@@ -115,6 +116,7 @@ class Session:
     """One session in memory. Whoever writes holds `lock`; whoever uses it counts in `users`."""
 
     __slots__ = (
+        "assembled_for",
         "compaction",
         "damaged",
         "encoding",
@@ -160,6 +162,8 @@ class Session:
         """What it is to do, as it was said when it was spawned; None: not read yet."""
         self.reminders: tuple[Hashable, Any] | None = None
         """What comes back behind the summaries as items, and what decided them."""
+        self.assembled_for = ReferenceTokens(0)
+        """What the newest Assemble had for messages; 0: none was made since it is in memory."""
         self.lock = asyncio.Lock()
         self.compaction = asyncio.Lock()
         self.users = 0

@@ -53,7 +53,8 @@ class Turn(msgspec.Struct, frozen=True):
     """Makes the call exactly-once whatever it carries; empty: not asked for."""
     request: Request | None = None
     report: Report | None = None
-    budget: BudgetSpec = BudgetSpec()
+    budget: BudgetSpec | None = None
+    """That of the next call; None: the request says nothing of it."""
     measured: ModelTokens | None = None
     """The whole prompt as the harness measured it."""
     cause: str = ""
@@ -90,7 +91,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
         scope = address.scope
         encoding = await self.sessions.encoding_of(scope)
         await count_messages(encoding, turn.messages)
-        budget = await counted_spec(turn.budget, encoding)
+        budget = await counted_spec(turn.budget or BudgetSpec(), encoding)
         engine = (await self.selection.engine_for(scope, address.key)).engine
         report = turn.report
 
@@ -106,6 +107,10 @@ class AfterTurn(msgspec.Struct, frozen=True):
         async with self.sessions.open(scope, lock=True) as session:
             # First, since a budget that cannot be is refused before anything is stored.
             available = available_of(session, self.budgets, budget)
+            if turn.budget is None and not session.state.model.served_window:
+                # What the next call will have as well, by all that is known. Where that is less, it
+                # sees to itself.
+                available = max(available, session.assembled_for)
             charge = self.billing.charge(session.head, report)
             written = await self.appender.append(
                 session,

@@ -117,6 +117,7 @@ class Assembler(msgspec.Struct, frozen=True):
             allowance = await self._hold(call, session, selected.engine, locked=storing)
             if call.treatment:
                 return await self._assemble_unstored(call, session, selected, allowance)
+            session.assembled_for = allowance.budget.reference
             if call.live is not None:
                 return await self._assemble_live(call, address, session, selected, allowance)
             names = selected.engine.declared.rehydrates

@@ -391,7 +391,8 @@ export type AfterTurnRequest = Message<"contextengine.v1.AfterTurnRequest"> & {
   isHeartbeat: boolean;
 
   /**
-   * The budget of the next call, for the compaction trigger. Absent: the session's window.
+   * The budget of the next call, for the compaction trigger. Absent: the session's window, or what its newest Assemble had
+   * here, where that is more.
    *
    * @generated from field: contextengine.v1.Budget budget = 7;
    */
