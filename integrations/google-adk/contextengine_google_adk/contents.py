@@ -10,8 +10,6 @@ from google.genai import types
 from contextengine import Message, name_by_content
 from contextengine.conversation import shown_verbatim
 from contextengine.formats import from_gemini, to_gemini
-from contextengine.formats.gemini import INVENTED
-from contextengine.naming import digest, said
 from contextengine.types import Item
 
 
@@ -21,24 +19,7 @@ def kept(contents: Iterable[types.Content]) -> list[Message]:
         content.model_dump(mode="json", by_alias=True, exclude_none=True) for content in contents
     )
     name_by_content(messages)
-    _name_calls(messages)
     return messages
-
-
-def _name_calls(messages: Iterable[Message]) -> None:
-    """Calls without ids were named by where they stand, which is another place once the kit has
-    compacted what came before: a result would be that of another call. They are named by what they
-    say. The same call made again has the same name, and the result behind it."""
-    names: dict[str, str] = {}
-    for message in messages:
-        words = said(message)
-        for place, part in enumerate(message.parts):
-            call = part.tool_call.call_id
-            if call.startswith(INVENTED):
-                names[call] = f"{INVENTED}{digest(words)}-{place}"
-                part.tool_call.call_id = names[call]
-            elif part.tool_result.call_id in names:
-                part.tool_result.call_id = names[part.tool_result.call_id]
 
 
 def shown(

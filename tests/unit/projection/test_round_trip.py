@@ -286,10 +286,23 @@ def test_gemini_reads_both_spellings():
     assert (
         messages[1].parts[0].tool_result.call_id
         == messages[0].parts[0].tool_call.call_id
-        == "gemini-0-0"
+        == "gemini-0191fef61c56"
     )
     assert messages[0].role == pb.ROLE_ASSISTANT
     assert messages[1].role == pb.ROLE_TOOL
+
+
+def test_gemini_names_calls_by_what_they_say():
+    """So that a list whose beginning was cut names them as the whole one did; two that say the same
+    in one message are two."""
+    call = {"functionCall": {"name": "f", "args": {"n": 1}}}
+    answer = {"functionResponse": {"name": "f", "response": {"output": "x"}}}
+    turn = [{"role": "model", "parts": [call, call]}, {"parts": [answer, answer]}]
+    whole, cut = from_gemini([{"parts": [{"text": "go"}]}, *turn]), from_gemini(turn)
+    assert [message.parts for message in whole[1:]] == [message.parts for message in cut]
+    names = [part.tool_call.call_id for part in cut[0].parts]
+    assert [part.tool_result.call_id for part in cut[1].parts] == names
+    assert len(set(names)) == 2
 
 
 def test_media_are_read_as_they_are():

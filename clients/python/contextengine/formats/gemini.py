@@ -6,7 +6,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Any
 
 from ..messages import compact_json
@@ -33,7 +35,8 @@ FORMAT = "gemini.content"
 """The name of the format in `Message.native`."""
 
 INVENTED = "gemini-"
-"""Calls that come without an id get one that begins so, from their place."""
+"""Calls that come without an id get one that begins so, from what they say: a list that was cut
+names them as the whole one did."""
 
 _STAND_IN = "skip_thought_signature_validator"
 
@@ -48,8 +51,8 @@ def from_gemini(contents: Iterable[Source], system: Source | None = None) -> lis
     head = [] if system is None else [_system(*load(system))]
     messages: list[Message] = []
     open_calls: list[ToolCallPart] = []
-    for index, source in enumerate(contents):
-        message = _message(*load(source), index, open_calls)
+    for source in contents:
+        message = _message(*load(source), open_calls)
         if message.role == ROLE_ASSISTANT:
             open_calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
         messages.append(message)
@@ -61,15 +64,12 @@ def _system(node: Node, native: bytes) -> Message:
     return Message(role=ROLE_SYSTEM, parts=parts, native=Native(format=FORMAT, json=native))
 
 
-def _message(node: Node, native: bytes, index: int, open_calls: list[ToolCallPart]) -> Message:
+def _message(node: Node, native: bytes, open_calls: list[ToolCallPart]) -> Message:
     role = node.text("role") or "user"
     if role not in ("user", "model"):
         raise node.error("role", "user or model is needed")
-    waiting = list(open_calls)
-    parts = [
-        _part(_snake(part), f"{INVENTED}{index}-{place}", waiting)
-        for place, part in enumerate(node.nodes("parts"))
-    ]
+    waiting, names = list(open_calls), Counter[str]()
+    parts = [_part(_snake(part), names, waiting) for part in node.nodes("parts")]
     message = Message(parts=parts, native=Native(format=FORMAT, json=native))
     if role == "model":
         message.role = ROLE_ASSISTANT
@@ -80,24 +80,26 @@ def _message(node: Node, native: bytes, index: int, open_calls: list[ToolCallPar
     return message
 
 
-def _part(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
-    part = _content(node, invented, waiting)
+def _part(node: Node, names: Counter[str], waiting: list[ToolCallPart]) -> Part:
+    """`names`: those that were made up in this message, and how often; `waiting`: calls without a
+    result."""
+    part = _content(node, names, waiting)
     signature = node.text("thought_signature")
     if signature:
         part.thought_signature = _signature(node, signature)
     return part
 
 
-def _content(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
+def _content(node: Node, names: Counter[str], waiting: list[ToolCallPart]) -> Part:
     call, answer = node.node("function_call"), node.node("function_response")
     inline, file = node.node("inline_data"), node.node("file_data")
     if call is not None:
-        name = call.text("id") or invented
-        made = ToolCallPart(call_id=name, name=call.required("name"))
+        made = ToolCallPart(call_id=call.text("id"), name=call.required("name"))
         made.arguments_json = compact_json(call.value.get("args") or {})
+        made.call_id = made.call_id or _invented(names, made.name, made.arguments_json)
         return Part(tool_call=made)
     if answer is not None:
-        return _answer(answer, invented, waiting)
+        return _answer(answer, names, waiting)
     if inline is not None:
         mime = inline.text("mime_type")
         data = decoded(inline, "data")
@@ -118,7 +120,7 @@ def _content(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
     return Part(opaque=OpaquePart(format=FORMAT, type=kind, json=compact_json(node.value)))
 
 
-def _answer(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
+def _answer(node: Node, names: Counter[str], waiting: list[ToolCallPart]) -> Part:
     """A result, with the id of the first open call of its name where it has none itself."""
     name, given = node.required("name"), node.text("id")
     same = [call for call in waiting if call.name == name and given in ("", call.call_id)]
@@ -127,7 +129,8 @@ def _answer(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
     response = node.value.get("response")
     if not isinstance(response, Mapping):
         raise node.error("response", "an object is needed")
-    result = ToolResultPart(call_id=given or (same[0].call_id if same else invented), name=name)
+    call_id = given or (same[0].call_id if same else _invented(names, name))
+    result = ToolResultPart(call_id=call_id, name=name)
     said = next(iter(response.values())) if len(response) == 1 else None
     if isinstance(said, str) and next(iter(response)) in ("output", "error"):
         result.parts.add(text=TextPart(text=said))
@@ -135,6 +138,14 @@ def _answer(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
         return Part(tool_result=result)
     result.parts.add(text=TextPart(text=compact_json(response).decode()))
     return Part(tool_result=result, provider_metadata_json=b'{"response":"object"}')
+
+
+def _invented(names: Counter[str], *said: str | bytes) -> str:
+    """An id for what a call says, another for each that says the same."""
+    told = b"\0".join(one.encode() if isinstance(one, str) else one for one in said)
+    name = f"{INVENTED}{sha256(told).hexdigest()[:12]}"
+    names[name] += 1
+    return name if names[name] == 1 else f"{name}-{names[name]}"
 
 
 def _signature(node: Node, text: str) -> bytes:

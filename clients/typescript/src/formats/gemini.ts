@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+
 import { create } from "@bufbuild/protobuf";
 
 import { type Message, MessageSchema, type Part, Role, type ToolCallPart } from "../types.js";
@@ -6,7 +8,7 @@ import { compact, isObject, type Json, load, Node, type Source } from "./json.js
 
 /** The name of the format of Gemini in `native`. */
 export const GEMINI = "gemini.content";
-/** Calls that come without an id get one that begins so, from their place. */
+/** Calls that come without an id get one that begins so, from what they say: a list that was cut names them as the whole one did. */
 export const INVENTED = "gemini-";
 /** Beside a result whose response is an object of the tool's own. */
 export const OBJECT = '{"response":"object"}';
@@ -30,37 +32,41 @@ export function fromGemini(contents: readonly Source[], system?: Source): Messag
   let open: ToolCallPart[] = [];
   const others = contents.map((source, index) => {
     const { node, native: json } = load(source, `contents[${index}]`);
-    const message = create(MessageSchema, { ...fromContent(node, index, [...open]), native: { format: GEMINI, json } });
+    const message = create(MessageSchema, { ...fromContent(node, [...open]), native: { format: GEMINI, json } });
     if (message.role === Role.ASSISTANT) open = callsOf(message);
     return message;
   });
   return [...head, ...others];
 }
 
-function fromContent(node: Node, index: number, waiting: ToolCallPart[]): { role: Role; parts: Part[]; api?: string } {
+function fromContent(node: Node, waiting: ToolCallPart[]): { role: Role; parts: Part[]; api?: string } {
   const role = node.text("role") || "user";
   if (role !== "user" && role !== "model") throw node.error("role", "user or model is needed");
-  const parts = node.nodes("parts").map((one, place) => partOf(snake(one), `${INVENTED}${index}-${place}`, waiting));
+  const names = new Map<string, number>();
+  const parts = node.nodes("parts").map((one) => partOf(snake(one), names, waiting));
   if (role === "model") return { role: Role.ASSISTANT, parts, api: "google-generative-ai" };
   const results = parts.length > 0 && parts.every(({ kind }) => kind.case === "toolResult");
   return { role: results ? Role.TOOL : Role.USER, parts };
 }
 
-function partOf(node: Node, invented: string, waiting: ToolCallPart[]): Part {
-  const made = contentOf(node, invented, waiting);
+/** `names`: those that were made up in this message, and how often; `waiting`: calls without a result. */
+function partOf(node: Node, names: Map<string, number>, waiting: ToolCallPart[]): Part {
+  const made = contentOf(node, names, waiting);
   const signature = node.text("thought_signature");
   if (!signature) return made;
   return { ...made, thoughtSignature: signature === STAND_IN ? encoder.encode(signature) : decoded(node, "thought_signature") };
 }
 
-function contentOf(node: Node, invented: string, waiting: ToolCallPart[]): Part {
+function contentOf(node: Node, names: Map<string, number>, waiting: ToolCallPart[]): Part {
   const [call, answer] = [node.node("function_call"), node.node("function_response")];
   const [inline, file] = [node.node("inline_data"), node.node("file_data")];
   if (call) {
     const argumentsJson = compact(call.value["args"] || {});
-    return part({ case: "toolCall", value: { callId: call.text("id") || invented, name: call.required("name"), argumentsJson } });
+    const name = call.required("name");
+    const callId = call.text("id") || invented(names, name, argumentsJson);
+    return part({ case: "toolCall", value: { callId, name, argumentsJson } });
   }
-  if (answer) return answerOf(answer, invented, waiting);
+  if (answer) return answerOf(answer, names, waiting);
   if (inline) return part(medium({ case: "data", value: decoded(inline, "data") }, inline.text("mime_type")));
   if (file) return part(medium({ case: "uri", value: file.required("file_uri") }, file.text("mime_type")));
   if ("text" in node.value) {
@@ -72,19 +78,29 @@ function contentOf(node: Node, invented: string, waiting: ToolCallPart[]): Part 
 }
 
 /** A result, with the id of the first open call of its name where it has none itself. */
-function answerOf(node: Node, invented: string, waiting: ToolCallPart[]): Part {
+function answerOf(node: Node, names: Map<string, number>, waiting: ToolCallPart[]): Part {
   const [name, given] = [node.required("name"), node.text("id")];
   const place = waiting.findIndex((call) => call.name === name && (!given || given === call.callId));
   const [same] = place < 0 ? [] : waiting.splice(place, 1);
   const { response } = node.value;
   if (!isObject(response)) throw node.error("response", "an object is needed");
-  const callId = given || (same?.callId ?? invented);
+  const callId = given || (same?.callId ?? invented(names, name));
   const [[key, only] = ["", undefined], ...more] = Object.entries(response);
   if (!more.length && typeof only === "string" && (key === "output" || key === "error")) {
     return part(result({ callId, name, parts: [said(only)], isError: key === "error" }));
   }
   const parts = [said(Buffer.from(compact(response)).toString())];
   return part(result({ callId, name, parts }), encoder.encode(OBJECT));
+}
+
+/** An id for what a call says, another for each that says the same. */
+function invented(names: Map<string, number>, name: string, argumentsJson?: Uint8Array): string {
+  const told = createHash("sha256").update(name);
+  if (argumentsJson) told.update("\0").update(argumentsJson);
+  const made = INVENTED + told.digest("hex").slice(0, 12);
+  const count = (names.get(made) ?? 0) + 1;
+  names.set(made, count);
+  return count === 1 ? made : `${made}-${count}`;
 }
 
 function result(value: Extract<Kind, { case: "toolResult" }>["value"]): Kind {
