@@ -192,7 +192,7 @@ async def test_lossless_claw_57_over_the_target_with_nothing_left_is_owed_no_lon
     shared: House, session: t.SessionRef
 ) -> None:
     counting = Counting(shared, session)
-    await store(shared, session, [say("m", 970)])  # all of it tail
+    await store(shared, session, [say("m", 1_180)])  # all of it tail
     turn = await shared.client.after_turn(session, [], budget=budget(2_000))
     await settled(shared, session)
     assert await owed(shared, session) == 0
