@@ -297,7 +297,10 @@ def test_gemini_names_calls_by_what_they_say():
     in one message are two."""
     call = {"functionCall": {"name": "f", "args": {"n": 1}}}
     answer = {"functionResponse": {"name": "f", "response": {"output": "x"}}}
-    turn = [{"role": "model", "parts": [call, call]}, {"parts": [answer, answer]}]
+    turn: list[dict[str, Any]] = [
+        {"role": "model", "parts": [call, call]},
+        {"parts": [answer, answer]},
+    ]
     whole, cut = from_gemini([{"parts": [{"text": "go"}]}, *turn]), from_gemini(turn)
     assert [message.parts for message in whole[1:]] == [message.parts for message in cut]
     names = [part.tool_call.call_id for part in cut[0].parts]
