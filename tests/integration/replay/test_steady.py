@@ -25,7 +25,7 @@ async def test_what_has_gone_does_not_come_back(budget: int, tmp_path: Path) -> 
         cut = summarized = 0
         for number, (first, last) in enumerate(turns(messages)):
             reply = await player.ingest(first, last)
-            if number % 12 == 0:
+            if number % 4 == 0:
                 judge = Judge.of(await house.export(ref("s"), as_of_revision=reply.revision))
                 assert judge.verdict(reply) == []
             shown = [i.origin.sequence for i in reply.items if i.origin.sequence]
