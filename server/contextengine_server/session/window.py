@@ -127,6 +127,8 @@ async def _hold(store: Store, view: View, start: int, end: int, shaper: WireShap
     behind = await store.atom_from(view.scope, end)
     if first is None or first.step is None or first.start is None:
         return 0
+    if behind is not None and behind.sequence <= first.sequence:
+        return 0
     rows = await store.messages(
         view.scope, first.sequence, behind.sequence - 1 if behind is not None else None
     )

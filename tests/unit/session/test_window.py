@@ -7,8 +7,10 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.view import View
 from contextengine_server.context.work import at_once
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.assembly.explanation import explain
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.window import anchor_of, hold_newest, single, with_oldest
@@ -134,6 +136,28 @@ async def test_no_more_is_read_again_than_is_asked_for(
         else:
             await server.core.sessions.reread(session, 800, locked=False)
         assert 0 < session.view.base < first
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        BudgetSpec(message_tokens=900),
+        BudgetSpec(window=6_000),
+        BudgetSpec(window=6_000, output_reserve=1_000, safety_margin=0, rot_buffer=4_000),
+    ],
+)
+async def test_a_cold_assembly_reads_once_and_as_far_as_its_budget_asks(
+    server: Server, encoding: Encoding, spec: BudgetSpec
+) -> None:
+    server.core.cache.drop(scope())
+    before = server.store.calls["messages"]
+    made = await server.assemble(budget=spec)
+    assert server.store.calls["messages"] == before + 1
+    view = server.core.cache.enter(scope()).view
+    step = max(atom.tokens for atom in view.atoms)
+    wanted = server.registry.configured("dag").reach(ReferenceTokens(made.budget.reference))
+    assert wanted is not None
+    assert wanted - step < view.total - view.window_start <= wanted
 
 
 async def test_a_session_that_is_not_there_holds_nothing(server: Server) -> None:

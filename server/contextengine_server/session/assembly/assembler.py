@@ -28,6 +28,7 @@ from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     budget_of,
     counted_spec,
+    said_alone,
     target,
 )
 from contextengine_server.session.assembly.live_store import LiveStore
@@ -136,15 +137,11 @@ class Assembler(msgspec.Struct, frozen=True):
                 return await self.planner.fall_back(call, subject, selected, error, locked=storing)
 
     def _first_reach(self, call: AssembleCall, engine: Engine) -> int | None:
-        """How far back the window of a cold session should reach, by what the request alone says;
-        with room to spare, so that a larger budget does not read it again."""
-        spec = call.budget
-        tokens = spec.message_tokens or spec.window or self.budgets.window
+        """How far back the window of a cold session reaches, by what the request alone says."""
         try:
-            wanted = engine.reach(ReferenceTokens(max(tokens, 1)))
+            return engine.reach(said_alone(call.budget, call.model, call.provider, self.budgets))
         except EngineBroken:
             return None  # it is asked again, and then blamed
-        return None if wanted is None else wanted + wanted // 2
 
     async def _hold(
         self, call: AssembleCall, session: Session, engine: Engine, *, locked: bool

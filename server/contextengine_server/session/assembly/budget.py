@@ -16,7 +16,12 @@ from contextengine_server.context.budget import (
     in_model,
     window_budget,
 )
-from contextengine_server.errors import BudgetImpossible, FieldViolation, InvalidField
+from contextengine_server.errors import (
+    BudgetImpossible,
+    DomainError,
+    FieldViolation,
+    InvalidField,
+)
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.session import Session
 from contextengine_server.tokens import profile
@@ -122,6 +127,11 @@ def target(session: Session, model: str, provider: str) -> BudgetModel:
             state.model.served_window,
             known.least_cached,
         )
+    return _profiled(model, provider)
+
+
+def _profiled(model: str, provider: str) -> BudgetModel:
+    """A model of which nothing is known but what its name says."""
     known = profile(model)
     return BudgetModel(
         model,
@@ -176,6 +186,19 @@ def budget_of(
             f"{field}.window: {error}: give a larger window or smaller parts",
             violations=[FieldViolation(f"{field}.window", str(error))],
         ) from error
+
+
+def said_alone(
+    spec: BudgetSpec, model: str, provider: str, defaults: BudgetDefaults
+) -> ReferenceTokens:
+    """What a request's budget comes to by what it says alone, while nothing is known of its
+    session; 1 where it is refused, which the session's model may yet change."""
+    try:
+        return ReferenceTokens(
+            max(1, budget_of(spec, _profiled(model, provider), defaults).reference)
+        )
+    except DomainError:
+        return ReferenceTokens(1)
 
 
 def window_source(
