@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .language import Language
+from .language import Language, SentencePattern
 
 _FILLER = r"""
   o+k(k|ay|ey|ie|i)?|o\.k\.|k|kk|y(es|eah|ep|up|a|es\ please)|aye|sure(\ thing)?|of\ course
@@ -152,16 +152,16 @@ _NO_FACT = r"""
 """
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.VERBOSE | re.IGNORECASE)
+def _pattern(pattern: str) -> SentencePattern:
+    return SentencePattern(pattern, re.VERBOSE | re.IGNORECASE)
 
 
 ENGLISH = Language(
-    filler=_compiled(_FILLER),
-    question=_compiled(_QUESTION),
-    instruction=_compiled(_INSTRUCTION),
-    no_instruction=_compiled(_NO_INSTRUCTION),
-    own=_compiled(_OWN),
-    fact=_compiled(_FACT),
-    no_fact=_compiled(_NO_FACT),
+    filler=_pattern(_FILLER),
+    question=_pattern(_QUESTION),
+    instruction=_pattern(_INSTRUCTION),
+    no_instruction=_pattern(_NO_INSTRUCTION),
+    own=_pattern(_OWN),
+    fact=_pattern(_FACT),
+    no_fact=_pattern(_NO_FACT),
 )
