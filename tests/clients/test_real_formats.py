@@ -11,7 +11,8 @@ import pytest
 
 from contextengine import types as t
 from contextengine.formats import read_transcript
-from tests.clients.drivers import NAMED, ROOT, Driver, read, written
+from contextengine.messages import assistant, tool_call, tool_result, user
+from tests.clients.drivers import NAMED, ROOT, Driver, Json, read, written
 from tests.clients.vectors import vectors
 from tests.unit.client.test_to_responses import said
 
@@ -83,3 +84,32 @@ def test_an_object_that_is_shown_in_part_is_said_as_it_is(
     made = json.loads(driver.ask("format", format="gemini.content", out=out)["json"])
     [part] = made["contents"][1]["parts"]
     assert part["functionResponse"]["response"] == {"output": '{"rows": [1, [... left out ...]'}
+
+
+@pytest.mark.parametrize("language", [one for one in NAMED if one in ("python", "typescript")])
+def test_results_of_one_step_share_a_content(language: str, everyone: dict[str, Driver]) -> None:
+    """Gemini refuses fewer results in the content behind calls than were called."""
+    driver = everyone[language]
+    calls = [tool_call(f"c{at}", "look", {"at": at}) for at in range(3)]
+    messages = [user("go"), assistant(tool_calls=calls)]
+    messages += [tool_result(f"c{at}", f"found {at}", name="look") for at in range(3)]
+    messages.append(user("and now?"))
+
+    def contents(messages: list[t.Message]) -> list[Json]:
+        out = [written(message) for message in messages]
+        made: Json = json.loads(driver.ask("format", format="gemini.content", out=out)["json"])
+        found: list[Json] = made["contents"]
+        return found
+
+    def parts(made: list[Json]) -> list[int]:
+        return [len(content["parts"]) for content in made]
+
+    assert parts(contents(messages)) == [1, 3, 3, 1]
+    # A host's own list goes back as it came; what was put beside its results joins them.
+    apart = [{"role": "user", "parts": [part]} for part in contents(messages)[2]["parts"]]
+    request = json.dumps({"contents": apart})
+    given = driver.ask("format", format="gemini.content", **{"in": request})["messages"]
+    own = [read(t.Message, one) for one in given]
+    assert contents(own) == apart
+    assert parts(contents([*own[:2], messages[4]])) == [1, 2]
+    assert parts(contents([messages[2], *own[1:]])) == [3]

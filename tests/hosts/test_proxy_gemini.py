@@ -189,6 +189,35 @@ def _same(call: Json) -> Json:
     return {key: call[key] for key in ("id", "name")}
 
 
+@pytest.mark.parametrize("answered", [0, 1, 2])
+async def test_results_that_nobody_gave_stand_beside_those_that_came(
+    answered: int, tmp_path: Path
+) -> None:
+    """A user breaks off while tools run in parallel, and says something else."""
+    talk = [
+        user({"text": "Look."}),
+        model(call("f", of="a"), call("f", of="b"), call("g")),
+        user(*[result("f", "one"), result("f", "two")][:answered]),
+        user({"text": "Stop. Say something."}),
+    ]
+    if not answered:
+        del talk[2]
+
+    def answer(number: int, given: Json) -> Answer:
+        return Answer("So.")
+
+    async with staged(tmp_path, answer) as stage, httpx2.AsyncClient() as client:
+        address = f"{stage.base}{PATH}:generateContent"
+        reply = await client.post(address, json={"contents": talk}, timeout=PATIENCE_S)
+        assert reply.status_code == 200
+        sent = stage.upstream.seen[-1].json
+        lawful(sent)
+        told = [part["functionResponse"]["response"] for part in sent["contents"][2]["parts"]]
+        assert told[:answered] == [{"output": "one"}, {"output": "two"}][:answered]
+        assert all("No result was recorded" in str(one) for one in told[answered:])
+        assert sent["contents"][3] == talk[-1]
+
+
 def test_of_several_candidates_none_is_recorded() -> None:
     told = {"content": model({"text": "a"}), "finishReason": "STOP"}
     assert Gemini().whole({"candidates": [told, {**told, "index": 1}]}) is None
@@ -200,10 +229,13 @@ def test_a_key_may_stand_in_the_address() -> None:
 
 
 def lawful(body: Json) -> None:
-    """What Google refuses: a list that begins with the model, calls without as many results behind
-    them. Contents of one role that follow each other are one turn."""
+    """What Google refuses: a list that begins with the model, calls without as many results in the
+    content behind them. Contents of the model that follow each other are one turn."""
     contents: list[Json] = []
     for role, pieces in groupby(body["contents"], lambda one: one["role"]):
+        if role == "user":
+            contents += pieces
+            continue
         contents.append({"role": role, "parts": [part for one in pieces for part in one["parts"]]})
     assert contents[0]["role"] == "user"
     for at, one in enumerate(contents):

@@ -28,19 +28,26 @@ def to_gemini(messages: Iterable[Message]) -> Json:
 
     What came from Gemini comes back as it was. Later instructions become a user's text; what the
     format cannot say (other vendors' reasoning and items) is left out, and a message of nothing
-    else with it.
+    else with it. Results that follow each other share a content, since Gemini refuses fewer in the
+    content behind calls than were called; those that came from Gemini apart stay so.
     """
     system: list[Json] = []
     contents: list[Json] = []
     names: dict[str, str] = {}
+    answers, made = False, True
     for message in messages:
         instructs = message.role in (ROLE_SYSTEM, ROLE_DEVELOPER)
         names |= {part.tool_call.call_id: part.tool_call.name for part in message.parts}
         content = _content(message, names)
         if not content["parts"]:
             continue
+        before, answers = answers, any(part.HasField("tool_result") for part in message.parts)
+        own, made = made, message.native.format != FORMAT
         if instructs and not contents:
             system += content["parts"]
+        elif before and answers and (own or made):
+            contents[-1] = {**contents[-1], "parts": [*contents[-1]["parts"], *content["parts"]]}
+            made = True
         else:
             contents.append(content)
     return ({"systemInstruction": {"parts": system}} if system else {}) | {"contents": contents}

@@ -12,21 +12,30 @@ export interface GeminiRequest {
 /**
  * The conversation as a Gemini request says it. What came from Gemini comes back as it was. Leading instructions become
  * `systemInstruction`, later ones a user's text; what the format cannot say (other vendors' reasoning and items) is left out,
- * and a message of nothing else with it.
+ * and a message of nothing else with it. Results that follow each other share a content, since Gemini refuses fewer in the
+ * content behind calls than were called; those that came from Gemini apart stay so.
  */
 export function toGemini(messages: readonly Message[]): GeminiRequest {
   const system: Json[] = [];
   const contents: Json[] = [];
   // Of the tools that calls so far named, by the ids of the calls.
   const names = new Map<string, string>();
+  let [answers, made] = [false, true];
   for (const message of messages) {
     for (const { callId, name } of callsOf(message)) names.set(callId, name);
     const instructs = message.role === Role.SYSTEM || message.role === Role.DEVELOPER;
     const content = contentOf(message, names);
     const parts = content["parts"] as Json[] | undefined;
     if (!parts?.length) continue;
-    if (instructs && !contents.length) system.push(...parts);
-    else contents.push(content);
+    const [before, own] = [answers, made];
+    answers = message.parts.some(({ kind }) => kind.case === "toolResult");
+    made = message.native?.format !== GEMINI;
+    const last = contents.at(-1);
+    if (instructs && !last) system.push(...parts);
+    else if (last && before && answers && (own || made)) {
+      contents[contents.length - 1] = { ...last, parts: [...(last["parts"] as Json[]), ...parts] };
+      made = true;
+    } else contents.push(content);
   }
   return { ...(system.length ? { systemInstruction: { parts: system } } : {}), contents };
 }

@@ -77,8 +77,21 @@ class Gemini(Dialect):
         return contents if system is None else [{"role": "user", **system}]
 
     def arranged(self, entries: Sequence[Entry]) -> list[str]:
-        """Begins with the user: a call stands behind a user's turn or behind results."""
-        written = [entry.json for entry in entries]
+        """Begins with the user: a call stands behind a user's turn or behind results. Results that
+        we made share a content with those beside them, since Gemini refuses fewer in the content
+        behind calls than were called; those that the client wrote side by side stay so."""
+        written: list[str] = []
+        answers = was_ours = False
+        for entry in entries:
+            before, answers = answers, any(p.HasField("tool_result") for p in entry.message.parts)
+            if before and answers and (entry.ours or was_ours):
+                content, more = json.loads(written[-1]), json.loads(entry.json)
+                both = [*content["parts"], *more["parts"]]
+                written[-1] = json.dumps({**content, "parts": both})
+                was_ours = True
+            else:
+                written.append(entry.json)
+                was_ours = entry.ours
         if entries and entries[0].message.role == ROLE_ASSISTANT:
             written.insert(0, json.dumps({"role": "user", "parts": [{"text": OPENER}]}))
         return written
