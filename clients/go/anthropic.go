@@ -3,6 +3,7 @@ package contextengine
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -199,21 +200,33 @@ type AnthropicRequest struct {
 }
 
 // ToAnthropic is the conversation as a Messages request says it. What came from Anthropic comes back as it was. Leading
-// instructions become System, later ones a user's text unless they came as such; what the format cannot say is left out, and a message of nothing
-// else with it.
+// instructions become System, later ones a user's text, unless they came as such and may stand where they do. Tool results are a
+// user's; those that follow each other share a message, as the API wants the results of parallel calls, unless they came from
+// Anthropic apart. What the format cannot say is left out, and a message of nothing else with it.
 func ToAnthropic(messages []*pb.Message) AnthropicRequest {
-	request := AnthropicRequest{Messages: []json.RawMessage{}}
+	var system []json.RawMessage
+	var turns []anthropicTurn
+	answers, made := false, true
 	for _, message := range messages {
 		among := cameAmong(message)
 		instructs := message.GetRole() == pb.Role_ROLE_SYSTEM || message.GetRole() == pb.Role_ROLE_DEVELOPER
 		content := toAnthropicContent(message)
 		blocks, isList := content.([]any)
+		if content == nil || content == "" || isList && len(blocks) == 0 {
+			continue
+		}
+		before, own := answers, made
+		answers, made = hasResult(message), message.GetNative().GetFormat() != AnthropicMessages
 		switch {
-		case content == nil || content == "" || isList && len(blocks) == 0:
-		case instructs && !among && len(request.Messages) == 0:
+		case instructs && !among && len(turns) == 0:
 			for _, block := range blocks {
-				request.System = append(request.System, compact(block))
+				system = append(system, compact(block))
 			}
+		case before && answers && (own || made):
+			last := &turns[len(turns)-1]
+			earlier, _ := last.content.([]any)
+			last.content = append(slices.Clone(earlier), blocks...)
+			made = true
 		default:
 			role := "user"
 			if message.GetRole() == pb.Role_ROLE_ASSISTANT {
@@ -221,10 +234,36 @@ func ToAnthropic(messages []*pb.Message) AnthropicRequest {
 			} else if instructs && among {
 				role = "system"
 			}
-			request.Messages = append(request.Messages, compact(object{{"role", role}, {"content", content}}))
+			turns = append(turns, anthropicTurn{role, content})
 		}
 	}
-	return request
+	return AnthropicRequest{System: system, Messages: placed(turns)}
+}
+
+// anthropicTurn is a message before it is written.
+type anthropicTurn struct {
+	role    string
+	content any
+}
+
+// placed writes messages. A system message is the user's where the API does not take it: it may stand behind the user's, and
+// before the model's or last (Anthropic, mid-conversation system messages, Limitations).
+func placed(turns []anthropicTurn) []json.RawMessage {
+	written := make([]json.RawMessage, 0, len(turns))
+	before := ""
+	for at, turn := range turns {
+		last := at+1 == len(turns)
+		if turn.role == "system" && (before != "user" || !last && turns[at+1].role != "assistant") {
+			turn.role = "user"
+		}
+		before = turn.role
+		written = append(written, compact(object{{"role", turn.role}, {"content", turn.content}}))
+	}
+	return written
+}
+
+func hasResult(message *pb.Message) bool {
+	return slices.ContainsFunc(message.GetParts(), func(part *pb.Part) bool { return part.GetToolResult() != nil })
 }
 
 // cameAmong says whether instructions came as a message of their own, and not before all messages.

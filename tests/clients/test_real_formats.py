@@ -113,3 +113,62 @@ def test_results_of_one_step_share_a_content(language: str, everyone: dict[str, 
     assert contents(own) == apart
     assert parts(contents([*own[:2], messages[4]])) == [1, 2]
     assert parts(contents([messages[2], *own[1:]])) == [3]
+
+
+@pytest.mark.parametrize("language", [one for one in NAMED if one != "python-asyncio"])
+def test_results_of_one_step_share_a_message_of_anthropic(
+    language: str, everyone: dict[str, Driver]
+) -> None:
+    """As the API wants those of parallel calls: "all of them in the next user message"."""
+    driver = everyone[language]
+    calls = [tool_call(f"c{at}", "look", {"at": at}) for at in range(3)]
+    results = [tool_result(f"c{at}", f"found {at}", name="look") for at in range(3)]
+    messages = [user("go"), assistant(tool_calls=calls), *results, user("and now?")]
+
+    def sent(messages: list[t.Message]) -> list[Json]:
+        out = [written(message) for message in messages]
+        made: Json = json.loads(driver.ask("format", format="anthropic.messages", out=out)["json"])
+        found: list[Json] = made["messages"]
+        return found
+
+    def blocks(messages: list[t.Message]) -> list[int]:
+        return [len(message["content"]) for message in sent(messages)]
+
+    assert blocks(messages) == [1, 3, 3, 1]
+    assert sent(messages)[2]["role"] == "user"
+    # A host's own list goes back as it came; what was put beside its results joins them.
+    apart = [{"role": "user", "content": [block]} for block in sent(messages)[2]["content"]]
+    request = json.dumps({"messages": apart})
+    given = driver.ask("format", format="anthropic.messages", **{"in": request})["messages"]
+    own = [read(t.Message, one) for one in given]
+    assert sent(own) == apart
+    assert blocks([*own[:2], results[2]]) == [1, 2]
+    assert blocks([results[0], *own[1:]]) == [3]
+
+
+@pytest.mark.parametrize("language", [one for one in NAMED if one != "python-asyncio"])
+def test_instructions_amid_a_conversation_stand_where_the_api_takes_them(
+    language: str, everyone: dict[str, Driver]
+) -> None:
+    """Behind the user's, and before the model's or last; elsewhere they are the user's."""
+    driver = everyone[language]
+    said = [
+        {"role": "user", "content": "go"},
+        {"role": "system", "content": "be quick"},
+        {"role": "assistant", "content": [{"type": "text", "text": "gone"}]},
+        {"role": "user", "content": "and now?"},
+        {"role": "system", "content": "be slow"},
+    ]
+    request = json.dumps({"messages": said})
+    given = driver.ask("format", format="anthropic.messages", **{"in": request})["messages"]
+
+    def roles(kept: list[int]) -> list[str]:
+        out = [given[at] for at in kept]
+        made: Json = json.loads(driver.ask("format", format="anthropic.messages", out=out)["json"])
+        return [message["role"] for message in made["messages"]]
+
+    assert roles([0, 1, 2, 3, 4]) == ["user", "system", "assistant", "user", "system"]
+    assert roles([1, 2, 3]) == ["user", "assistant", "user"]
+    assert roles([2, 4]) == ["assistant", "user"]
+    assert roles([0, 1, 3]) == ["user", "user", "user"]
+    assert roles([0, 1, 4]) == ["user", "user", "system"]

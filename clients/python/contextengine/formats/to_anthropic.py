@@ -29,11 +29,14 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
     back as it was.
 
     Leading instructions become `system`, later ones a user's text, unless they came as such and may
-    stand where they do. Tool results are a user's. What the format cannot say (unsigned reasoning,
-    other vendors' items) is left out, and a message of nothing else with it.
+    stand where they do. Tool results are a user's; those that follow each other share a message, as
+    the API wants the results of parallel calls, unless they came from Anthropic apart. What the
+    format cannot say (unsigned reasoning, other vendors' items) is left out, and a message of
+    nothing else with it.
     """
     system: list[Block] = []
     written: list[dict[str, Any]] = []
+    answers, made = False, True
     for message in messages:
         native = json.loads(message.native.json) if message.native.format == FORMAT else None
         instructs = message.role in (ROLE_SYSTEM, ROLE_DEVELOPER)
@@ -48,17 +51,22 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
         if not content:
             continue
         among = instructs and isinstance(native, dict)
+        before, answers = answers, any(part.HasField("tool_result") for part in message.parts)
+        own, made = made, message.native.format != FORMAT
         if instructs and not among and not written:
             system += content
+        elif before and answers and (own or made):
+            written[-1] = {"role": "user", "content": [*written[-1]["content"], *content]}
+            made = True
         else:
             role = "assistant" if message.role == ROLE_ASSISTANT else "user"
             role = "system" if among else role
             written.append({"role": role, "content": content})
-    before = ""
+    role = ""
     for one, after in zip(written, [*(one["role"] for one in written[1:]), ""], strict=False):
-        if one["role"] == "system" and not instructs_between(before, after):
+        if one["role"] == "system" and not instructs_between(role, after):
             one["role"] = "user"
-        before = one["role"]
+        role = one["role"]
     return ({"system": system} if system else {}) | {"messages": written}
 
 

@@ -22,30 +22,54 @@ pub struct AnthropicRequest {
 }
 
 /// The conversation as a Messages request says it. What came from Anthropic comes back with its role and content as they were.
-/// Leading instructions become `system`, later ones a user's text unless they came as such; what the format cannot say is left out, and a message of
-/// nothing else with it.
+/// Leading instructions become `system`, later ones a user's text, unless they came as such and may stand where they do. Tool
+/// results are a user's; those that follow each other share a message, as the API wants the results of parallel calls, unless
+/// they came from Anthropic apart. What the format cannot say is left out, and a message of nothing else with it.
 pub fn to_anthropic<'a>(messages: impl IntoIterator<Item = &'a Message>) -> AnthropicRequest {
-    let mut request = AnthropicRequest { system: Vec::new(), messages: Vec::new() };
+    let mut system = Vec::new();
+    let mut turns: Vec<(&str, Value)> = Vec::new();
+    let (mut answers, mut made) = (false, true);
     for message in messages {
         let Some(content) = content_of(message) else { continue };
         let instructs = matches!(message.role(), Role::System | Role::Developer);
         let among = instructs && came_among(message);
-        match content {
-            Value::List(blocks) if instructs && !among && request.messages.is_empty() => {
-                request.system.extend(blocks.iter().map(Value::written));
+        let (before, own) = (answers, made);
+        answers = message.parts.iter().any(|part| matches!(part.kind, Some(Kind::ToolResult(_))));
+        made = message.native.as_ref().is_none_or(|native| native.format != ANTHROPIC_MESSAGES);
+        match (turns.last_mut(), content) {
+            (None, Value::List(blocks)) if instructs && !among => system.extend(blocks.iter().map(Value::written)),
+            (Some((_, Value::List(earlier))), Value::List(blocks)) if before && answers && (own || made) => {
+                earlier.extend(blocks);
+                made = true;
             }
-            content => {
+            (_, content) => {
                 let role = match message.role() {
                     Role::Assistant => "assistant",
                     _ if among => "system",
                     _ => "user",
                 };
-                let written = object([("role", Value::text(role)), ("content", content)]);
-                request.messages.push(Value::Object(written).written());
+                turns.push((role, content));
             }
         }
     }
-    request
+    AnthropicRequest { system, messages: placed(turns) }
+}
+
+/// Messages, written. One of `system` is the user's where the API does not take it: it may stand behind the user's, and before
+/// the model's or last (Anthropic, mid-conversation system messages, Limitations).
+fn placed(turns: Vec<(&str, Value)>) -> Vec<Box<RawValue>> {
+    let roles: Vec<&str> = turns.iter().map(|(role, _)| *role).collect();
+    let mut before = "";
+    let mut written = Vec::new();
+    for (at, (mut role, content)) in turns.into_iter().enumerate() {
+        let after = roles.get(at + 1).copied().unwrap_or("assistant");
+        if role == "system" && (before != "user" || after != "assistant") {
+            role = "user";
+        }
+        before = role;
+        written.push(Value::Object(object([("role", Value::text(role)), ("content", content)])).written());
+    }
+    written
 }
 
 /// Whether instructions came as a message of their own, and not before all messages.

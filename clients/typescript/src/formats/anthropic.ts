@@ -155,20 +155,44 @@ export interface AnthropicRequest {
 
 /**
  * The conversation as a Messages request says it. What came from Anthropic comes back as it was. Leading instructions become
- * `system`, later ones a user's text unless they came as such; what the format cannot say is left out, and a message of nothing else with it.
+ * `system`, later ones a user's text, unless they came as such and may stand where they do. Tool results are a user's; those
+ * that follow each other share a message, as the API wants the results of parallel calls, unless they came from Anthropic apart.
+ * What the format cannot say is left out, and a message of nothing else with it.
  */
 export function toAnthropic(messages: readonly Message[]): AnthropicRequest {
   const system: unknown[] = [];
   const written: AnthropicRequest["messages"] = [];
+  let [answers, made] = [false, true];
   for (const message of messages) {
     const instructs = message.role === Role.SYSTEM || message.role === Role.DEVELOPER;
     const content = contentIn(message);
     if (!content?.length) continue;
-    if (instructs && cameAmong(message)) written.push({ role: "system", content });
-    else if (instructs && !written.length && Array.isArray(content)) system.push(...content);
-    else written.push({ role: message.role === Role.ASSISTANT ? "assistant" : "user", content });
+    const among = instructs && cameAmong(message);
+    const [before, own] = [answers, made];
+    answers = message.parts.some(({ kind }) => kind.case === "toolResult");
+    made = message.native?.format !== ANTHROPIC_MESSAGES;
+    const last = written.at(-1);
+    if (instructs && !among && !last && Array.isArray(content)) system.push(...content);
+    else if (last && before && answers && (own || made)) {
+      last.content = [...(last.content as unknown[]), ...content];
+      made = true;
+    } else written.push({ role: among ? "system" : message.role === Role.ASSISTANT ? "assistant" : "user", content });
   }
+  place(written);
   return { ...(system.length ? { system } : {}), messages: written };
+}
+
+/**
+ * Makes a `system` message the user's where the API does not take it: it may stand behind the user's, and before the model's or
+ * last (Anthropic, mid-conversation system messages, Limitations).
+ */
+function place(messages: AnthropicRequest["messages"]): void {
+  let before: string | undefined;
+  for (const [at, one] of messages.entries()) {
+    const after = messages[at + 1]?.role ?? "assistant";
+    if (one.role === "system" && !(before === "user" && after === "assistant")) one.role = "user";
+    before = one.role;
+  }
 }
 
 /** Whether instructions came as a message of their own, and not before all messages. */

@@ -169,15 +169,18 @@ public final class AnthropicMessages {
 
     /**
      * Writes the conversation as a request says it. What came from Anthropic comes back as it was. Leading instructions become
-     * {@code system}, later ones a user's text unless they came as such; what the format cannot say is left out, and a message
-     * of nothing else with it.
+     * {@code system}, later ones a user's text, unless they came as such and may stand where they do. Tool results are a user's;
+     * those that follow each other share a message, as the API wants the results of parallel calls, unless they came from
+     * Anthropic apart. What the format cannot say is left out, and a message of nothing else with it.
      *
      * @param messages any messages
      * @return the conversation
      */
     public static AnthropicRequest write(List<Message> messages) {
         List<String> system = new ArrayList<>();
-        List<String> written = new ArrayList<>();
+        List<Turn> turns = new ArrayList<>();
+        boolean answers = false;
+        boolean made = true;
         for (Message message : messages) {
             boolean instructs = message.getRole() == Role.ROLE_SYSTEM || message.getRole() == Role.ROLE_DEVELOPER;
             JsonElement content = contentIn(message);
@@ -186,16 +189,51 @@ public final class AnthropicMessages {
                 continue;
             }
             boolean among = instructs && cameAmong(message);
-            if (instructs && !among && written.isEmpty()) {
+            boolean before = answers;
+            boolean own = made;
+            answers = message.getPartsList().stream().anyMatch(Part::hasToolResult);
+            made = !message.getNative().getFormat().equals(FORMAT);
+            if (instructs && !among && turns.isEmpty()) {
                 blocks.forEach(block -> system.add(Json.compact(block)));
+            } else if (before && answers && (own || made)) {
+                turns.add(turns.remove(turns.size() - 1).with(blocks));
+                made = true;
             } else {
                 String role = message.getRole() == Role.ROLE_ASSISTANT ? "assistant" : "user";
-                JsonObject made = Json.object("role", among ? "system" : role);
-                made.add("content", content);
-                written.add(Json.compact(made));
+                turns.add(new Turn(among ? "system" : role, content));
             }
         }
-        return new AnthropicRequest(system, written);
+        return new AnthropicRequest(system, placed(turns));
+    }
+
+    /** A message before it is written. */
+    private record Turn(String role, JsonElement content) {
+        /** The same with more blocks behind its own. */
+        Turn with(JsonArray blocks) {
+            JsonArray both = new JsonArray();
+            both.addAll(content.getAsJsonArray());
+            both.addAll(blocks);
+            return new Turn(role, both);
+        }
+    }
+
+    /**
+     * Writes messages. One of {@code system} is the user's where the API does not take it: it may stand behind the user's, and
+     * before the model's or last (Anthropic, mid-conversation system messages, Limitations).
+     */
+    private static List<String> placed(List<Turn> turns) {
+        List<String> written = new ArrayList<>();
+        String before = "";
+        for (int at = 0; at < turns.size(); at++) {
+            Turn turn = turns.get(at);
+            String after = at + 1 < turns.size() ? turns.get(at + 1).role() : "assistant";
+            boolean stands = before.equals("user") && after.equals("assistant");
+            before = turn.role().equals("system") && !stands ? "user" : turn.role();
+            JsonObject made = Json.object("role", before);
+            made.add("content", turn.content());
+            written.add(Json.compact(made));
+        }
+        return written;
     }
 
     /** Whether instructions came as a message of their own, and not before all messages. */
