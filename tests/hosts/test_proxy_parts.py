@@ -316,6 +316,40 @@ def test_anthropics_list_begins_with_the_user_and_alternates_around_what_is_ours
     assert arranged[5][0] == {"role": "user", "content": "a"}
 
 
+def test_a_list_of_chat_completions_alternates_around_what_is_ours() -> None:
+    """Templates of many models refuse two messages of the user side by side, or the model first."""
+
+    def entry(role: str, words: str | list[Json], ours: bool, **more: object) -> Entry:
+        element = {"role": role, "content": words, **more}
+        [message] = from_openai([element])
+        return Entry(json.dumps(element), ours, message)
+
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    result = entry("tool", "found", False, tool_call_id="c1")
+    lists = [
+        [entry("assistant", "a", False), entry("user", "b", False)],
+        [entry("user", "sum", True), entry("user", "b", False, name="Ann"), result],
+        [entry("user", "a", False), entry("user", "b", False)],
+        [entry("user", "sum", True), entry("system", "a", False), entry("user", "b", False)],
+        [entry("user", "sum", True), entry("user", "a", False), entry("user", "b", True)],
+        [entry("user", "sum", True), entry("user", [picture], False)],
+        [result, entry("user", "note", True), entry("assistant", "a", True)],
+    ]
+    arranged = [[json.loads(one) for one in CHAT.arranged(one)] for one in lists]
+    assert [[one["role"] for one in each] for each in arranged] == [
+        ["user", "assistant", "user"],
+        ["user", "tool"],
+        ["user", "user"],
+        ["user", "system", "user"],
+        ["user"],
+        ["user"],
+        ["tool", "user", "assistant"],
+    ]
+    assert arranged[1][0] == {"role": "user", "content": "sum\n\nb", "name": "Ann"}
+    assert arranged[4][0]["content"] == "sum\n\na\n\nb"
+    assert arranged[5][0]["content"] == [{"type": "text", "text": "sum"}, picture]
+
+
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.path)
 @pytest.mark.parametrize(
     "reply", [b"", b"{}", b"[]", b"null", b'{"choices": [{}]}', b'{"type": "message"}', b"\xff"]

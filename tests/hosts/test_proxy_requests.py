@@ -14,9 +14,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.hosts.providers import Answer, Json
-from tests.hosts.stage import apart, proxied, staged
+from tests.hosts.sdk_hosts import ChatAgent
+from tests.hosts.stage import apart, proxied, soon, staged
 from tests.hosts.upstream import Upstream, serving
-from tests.integration.harness import PATIENCE_S, house
+from tests.integration.harness import PATIENCE_S, house, ref
 
 
 def _deep_call(depth: int) -> Json:
@@ -140,3 +141,38 @@ async def test_whoever_asks_for_websockets_is_told_to_use_http(tmp_path: Path) -
         async with httpx2.AsyncClient() as client:
             assert (await client.get(f"{base}/v1/models")).status_code == 200
     assert [one.path for one in upstream.seen] == ["/v1/models"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_a_model_whose_template_wants_turns_is_never_refused(
+    stream: bool, tmp_path: Path
+) -> None:
+    """As the templates of Mistral's models say it, of which vLLM and others make a 400."""
+    refused: list[list[str]] = []
+
+    def answer(number: int, given: Json) -> Answer | Response:
+        said = given["messages"]
+        turns = [one["role"] for one in said if one["role"] != "tool" and not one.get("tool_calls")]
+        wanted = ["system", *["user", "assistant"] * len(turns)][: len(turns)]
+        if turns != wanted:
+            refused.append(turns)
+            return Response("Conversation roles must alternate user/assistant/...", 400)
+        asked = said[-1]["role"] == "user" and number % 3 == 0
+        return Answer(calls=[{"of": "it"}] * 2) if asked else Answer("well " * 80)
+
+    async with staged(tmp_path, answer, window=8_000) as stage:
+        agent = ChatAgent(stage.base, stream=stream, session="talk")
+
+        async def summarized() -> bool:
+            status = await stage.home.client.get_status(ref("talk", agent="proxy"))
+            return status.summary_count > 0
+
+        for turn in range(24):
+            if turn == 20:
+                await soon(summarized)
+            await agent.say(f"Flight {turn} leaves at {turn}:45 from gate {turn}. " * 8)
+        await agent.close()
+        last = stage.upstream.seen[-1].json["messages"]
+    assert not refused
+    assert len(last) < len(agent.messages) - 8
+    assert "<<<untrusted" in json.dumps(last), "a summary stands in what the user says"

@@ -18,10 +18,8 @@ from contextengine.types import (
 )
 
 from ..document import Document
-from .dialect import Dialect, Entry, Json, Reply, StreamReader, Texts, count
+from .dialect import OPENER, Dialect, Entry, Json, Reply, StreamReader, Texts, count, joined
 
-OPENER = "(The conversation goes on.)"
-"""The user's line before a list that would begin with the model: the API takes no such list."""
 _ROLES = {ROLE_ASSISTANT: "assistant", ROLE_SYSTEM: "system", ROLE_DEVELOPER: "system"}
 """The role of an element; the others' is `user`, results of tools among them."""
 _PIECES = {
@@ -54,24 +52,13 @@ class Anthropic(Dialect):
 
     def arranged(self, entries: Sequence[Entry]) -> list[str]:
         """Begins with the user. What we made stands in one message with its neighbours of the same
-        role; those that the client wrote side by side stay so. A `system` message among them that
-        lost the neighbours that the API wants is the user's."""
-        written: list[str] = []
-        last, was_ours = "", False
-        joined: Json = {}
-        """The last one, once it is more than one entry."""
-        for entry, role in _placed(entries):
-            if not written and role == "assistant":
-                written.append(json.dumps({"role": "user", "content": OPENER}))
-            if role == last and (entry.ours or was_ours):
-                joined = joined or json.loads(written[-1])
-                blocks = [*_blocks(joined), *_blocks(json.loads(entry.json))]
-                joined = {**joined, "content": blocks}
-                written[-1] = json.dumps(joined)
-                was_ours = True
-                continue
-            written.append(entry.json)
-            last, was_ours, joined = role, entry.ours, {}
+        role. A `system` message among them that lost the neighbours that the API wants is the
+        user's."""
+        placed = list(_placed(entries))
+        roles = [role for _, role in placed]
+        written = joined([entry for entry, _ in placed], roles, _both)
+        if roles[:1] == ["assistant"]:
+            written.insert(0, json.dumps({"role": "user", "content": OPENER}))
         return written
 
     def instructed(self, document: Document, text: str, leading: list[str]) -> dict[str, object]:
@@ -161,6 +148,10 @@ def _placed(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
                 entry = Entry(json.dumps({**said, "role": role}), True, entry.message)
         yield entry, role
         before = role
+
+
+def _both(message: Json, behind: Json) -> Json:
+    return {**message, "content": [*_blocks(message), *_blocks(behind)]}
 
 
 def _blocks(message: Json) -> list[Json]:

@@ -8,10 +8,31 @@ from typing import Any
 
 from contextengine.formats import from_openai, to_openai
 from contextengine.formats.node import Source
-from contextengine.types import Message, Usage
+from contextengine.types import (
+    ROLE_ASSISTANT,
+    ROLE_DEVELOPER,
+    ROLE_SYSTEM,
+    ROLE_TOOL,
+    Message,
+    Usage,
+)
 
 from ..document import Document
-from .dialect import Dialect, Json, Reply, StreamReader, Texts, count
+from .dialect import (
+    OPENER,
+    Dialect,
+    Entry,
+    Json,
+    Reply,
+    StreamReader,
+    Texts,
+    answers,
+    count,
+    joined,
+)
+
+_OTHERS = frozenset((ROLE_ASSISTANT, ROLE_TOOL, ROLE_SYSTEM, ROLE_DEVELOPER))
+"""Roles that are not the user's in what is sent."""
 
 
 class Chat(Dialect):
@@ -28,6 +49,15 @@ class Chat(Dialect):
 
     def write(self, message: Message) -> list[Json]:
         return to_openai([message])
+
+    def arranged(self, entries: Sequence[Entry]) -> list[str]:
+        """Begins with the user, and what we made shares a message with the user's beside it: the
+        templates of many models (Mistral's, Gemma's) want user and model by turns."""
+        users = ["user" if _of_user(entry.message) else "" for entry in entries]
+        written = joined(entries, users, _both)
+        if entries and entries[0].message.role == ROLE_ASSISTANT:
+            written.insert(0, json.dumps({"role": "user", "content": OPENER}))
+        return written
 
     def instructed(self, document: Document, text: str, leading: list[str]) -> dict[str, object]:
         """Many servers take one message of instructions alone, as the templates of their models say
@@ -105,6 +135,23 @@ class ChatReader(StreamReader):
             for _, call in sorted(self._calls.items())
         ]
         return _reply(message | ({"tool_calls": calls} if calls else {}), self._usage, self._stop)
+
+
+def _of_user(message: Message) -> bool:
+    return message.role not in _OTHERS and not answers(message)
+
+
+def _both(message: Json, behind: Json) -> Json:
+    contents = [one for one in (message.get("content"), behind.get("content")) if one]
+    if all(isinstance(one, str) for one in contents):
+        content: object = "\n\n".join(contents)
+    else:
+        content = [part for one in contents for part in _parts(one)]
+    return {**message, **behind, "content": content}
+
+
+def _parts(content: str | list[Json]) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def openai_error(status: int, text: str) -> Json:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,36 @@ class Entry:
     ours: bool
     """Whether it was made here, of what the service shows in another form."""
     message: Message
+
+
+OPENER = "(The conversation goes on.)"
+"""The user's line before a list that would begin with the model: many an API takes no such list."""
+
+
+def answers(message: Message) -> bool:
+    """Whether it has results of calls."""
+    return any(part.HasField("tool_result") for part in message.parts)
+
+
+def joined(
+    entries: Sequence[Entry], kinds: Sequence[str], both: Callable[[Json, Json], Json]
+) -> list[str]:
+    """The elements, and in one what stands side by side and is of one kind (empty: of none), as far
+    as we made some of it: what the client wrote side by side stays so. `both`: one element of
+    two."""
+    written: list[str] = []
+    last, ours = "", False
+    whole: Json = {}
+    """The last element, once it is of more than one entry."""
+    for entry, kind in zip(entries, kinds, strict=True):
+        if kind and kind == last and (entry.ours or ours):
+            whole = both(whole or json.loads(written[-1]), json.loads(entry.json))
+            written[-1] = json.dumps(whole)
+            ours = True
+        else:
+            written.append(entry.json)
+            last, ours, whole = kind, entry.ours, {}
+    return written
 
 
 class StreamReader(ABC):

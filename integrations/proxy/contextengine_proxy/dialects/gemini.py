@@ -13,8 +13,7 @@ from contextengine.formats.node import Source, load
 from contextengine.types import ROLE_ASSISTANT, Message, Usage
 
 from ..document import Document
-from .anthropic import OPENER
-from .dialect import Dialect, Entry, Json, Reply, StreamReader, count
+from .dialect import OPENER, Dialect, Entry, Json, Reply, StreamReader, answers, count, joined
 
 _PATH = re.compile(r"/models/(?P<model>[^/:]+):(?:generateContent|streamGenerateContent)/*$")
 _SYSTEM = ("systemInstruction", "system_instruction")
@@ -79,19 +78,9 @@ class Gemini(Dialect):
     def arranged(self, entries: Sequence[Entry]) -> list[str]:
         """Begins with the user: a call stands behind a user's turn or behind results. Results that
         we made share a content with those beside them, since Gemini refuses fewer in the content
-        behind calls than were called; those that the client wrote side by side stay so."""
-        written: list[str] = []
-        answers = was_ours = False
-        for entry in entries:
-            before, answers = answers, any(p.HasField("tool_result") for p in entry.message.parts)
-            if before and answers and (entry.ours or was_ours):
-                content, more = json.loads(written[-1]), json.loads(entry.json)
-                both = [*content["parts"], *more["parts"]]
-                written[-1] = json.dumps({**content, "parts": both})
-                was_ours = True
-            else:
-                written.append(entry.json)
-                was_ours = entry.ours
+        behind calls than were called."""
+        kinds = ["results" if answers(entry.message) else "" for entry in entries]
+        written = joined(entries, kinds, _both)
         if entries and entries[0].message.role == ROLE_ASSISTANT:
             written.insert(0, json.dumps({"role": "user", "parts": [{"text": OPENER}]}))
         return written
@@ -116,6 +105,10 @@ class Gemini(Dialect):
         kinds = {400: "INVALID_ARGUMENT", 413: "INVALID_ARGUMENT", 504: "DEADLINE_EXCEEDED"}
         said = {"code": status, "message": text, "status": kinds.get(status, "UNAVAILABLE")}
         return {"error": said}
+
+
+def _both(content: Json, behind: Json) -> Json:
+    return {**content, "parts": [*content["parts"], *behind["parts"]]}
 
 
 class GeminiReader(StreamReader):
