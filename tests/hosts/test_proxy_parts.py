@@ -21,7 +21,7 @@ from contextengine_proxy.copy import ReplyCopy
 from contextengine_proxy.dialects import DIALECTS, dialect_of
 from contextengine_proxy.dialects.anthropic import DIALECT as ANTHROPIC
 from contextengine_proxy.dialects.chat import DIALECT as CHAT
-from contextengine_proxy.dialects.dialect import Entry
+from contextengine_proxy.dialects.dialect import OPENER, Entry
 from contextengine_proxy.document import Document, Unreadable
 from contextengine_proxy.reading import Reader
 from contextengine_proxy.sse import Events
@@ -348,6 +348,29 @@ def test_a_list_of_chat_completions_alternates_around_what_is_ours() -> None:
     assert arranged[1][0] == {"role": "user", "content": "sum\n\nb", "name": "Ann"}
     assert arranged[4][0]["content"] == "sum\n\na\n\nb"
     assert arranged[5][0]["content"] == [{"type": "text", "text": "sum"}, picture]
+
+
+def test_what_a_system_message_of_anthropics_sets_stays_where_its_words_are_the_users() -> None:
+    """As Claude Code says how much effort it wants, with words or without: the API takes that in no
+    message of the user's, and no list that has the model first behind it."""
+
+    def entry(role: str, words: str, **more: Any) -> Entry:
+        said = {"role": role, "content": words or [], **more}
+        [message] = from_anthropic([said])
+        return Entry(message.native.json.decode(), False, message)
+
+    effort = {"output_config": {"effort": "low"}}
+    alone, model = entry("system", "", **effort), entry("assistant", "a")
+    sets = {"role": "system", "content": [], **effort}
+    opener = {"role": "user", "content": OPENER}
+    for before, sent in (
+        ([alone, model], [opener, sets]),
+        ([entry("system", "b", **effort), model], [{"role": "user", "content": "b"}, sets]),
+        ([entry("user", "u"), entry("system", "b"), alone, model], None),
+    ):
+        arranged = [json.loads(one) for one in ANTHROPIC.arranged(before)]
+        whole = [json.loads(one.json) for one in before]
+        assert arranged == (whole if sent is None else [*sent, whole[-1]])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.path)

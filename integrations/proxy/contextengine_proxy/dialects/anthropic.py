@@ -55,9 +55,10 @@ class Anthropic(Dialect):
         role. A `system` message among them that lost the neighbours that the API wants is the
         user's."""
         placed = list(_placed(entries))
-        roles = [role for _, role in placed]
-        written = joined([entry for entry, _ in placed], roles, _both)
-        if roles[:1] == ["assistant"]:
+        roles = [role for _, role in placed if role != "system"]
+        kinds = ["" if role == "system" else role for _, role in placed]
+        written = joined([entry for entry, _ in placed], kinds, _both)
+        if roles[:1] == ["assistant"]:  # but for what only sets how the model works
             written.insert(0, json.dumps({"role": "user", "content": OPENER}))
         return written
 
@@ -139,15 +140,24 @@ def _placed(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
     """The entries and their roles, `system` only where the API takes it."""
     roles = [_ROLES.get(entry.message.role, "user") for entry in entries]
     before = ""
-    for entry, role, after in zip(entries, roles, [*roles[1:], ""], strict=True):
-        if role == "system" and not instructs_between(before, after):
+    for at, (entry, role) in enumerate(zip(entries, roles, strict=True)):
+        if role != "system":
+            before = role
+            yield entry, role
+            continue
+        # Those that stand side by side have the neighbours of all of them.
+        after = next((one for one in roles[at + 1 :] if one != "system"), "")
+        if not instructs_between(before, after):
             said = json.loads(entry.json)
             # One that says nothing, and only sets how the model works, may stand anywhere.
             if said["content"]:
-                role = "user"
-                entry = Entry(json.dumps({**said, "role": role}), True, entry.message)
+                before, words = "user", {"role": "user", "content": said["content"]}
+                yield Entry(json.dumps(words), True, entry.message), before
+                if "output_config" not in said:
+                    continue
+                # A user's message sets nothing.
+                entry = Entry(json.dumps({**said, "content": []}), True, entry.message)
         yield entry, role
-        before = role
 
 
 def _both(message: Json, behind: Json) -> Json:
