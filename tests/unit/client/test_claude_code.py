@@ -103,6 +103,27 @@ def test_blocks_of_a_reply_are_one_message_with_the_results_of_all_its_calls(
     assert session.left_out == {"attachments": 1, "operations of the prompt queue": 1}
 
 
+@pytest.mark.parametrize("prompt", ["Only a.txt.", [text("Only a.txt.")]])
+def test_what_was_said_while_the_model_worked_is_a_message(tmp_path: Path, prompt: object) -> None:
+    """It stands in no other entry, and its model has read it."""
+    queued = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt"}
+    taken_off = {**QUEUED, "operation": "remove", "reason": "absorbed_mid_turn"}
+    session = read(
+        tmp_path,
+        *PARALLEL,
+        taken_off,
+        entry("q1", "r2", "attachment", attachment=queued),
+        entry("q2", "q1", "attachment", attachment={"type": "queued_command", "prompt": ""}),
+        reply("a4", "q2", "msg_2", text("Done.")),
+    )
+    assert [message.id for message in session.messages] == ["u1", "a1", "r1", "r2", "q1", "a4"]
+    asked = session.messages[4]
+    assert (asked.role, text_of(asked)) == (ROLE_USER, "Only a.txt.")
+    assert asked.HasField("timestamp")
+    assert json.loads(asked.native.json) == {"role": "user", "content": prompt}
+    assert session.left_out == {"attachments": 2, "operations of the prompt queue": 2}
+
+
 def test_a_result_between_the_blocks_of_a_reply_stands_behind_it(tmp_path: Path) -> None:
     u1, _, a1, a2, a3, r1, r2 = PARALLEL
     early = {**a3, "parentUuid": "r1"}

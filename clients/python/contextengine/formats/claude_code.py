@@ -4,11 +4,13 @@ the conversation.
 As Claude Code 2.1 writes them: an entry for each block of a reply, which share the reply's
 `message.id`; an entry for each tool result, behind the block that called, so that the results of
 parallel calls stand beside the branch; a `compact_boundary` that continues its `logicalParentUuid`
-and is followed by the summary.
+and is followed by the summary; an attachment for what was said while the model worked, which no
+other entry holds.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -172,7 +174,19 @@ def _answers(node: Node) -> bool:
 
 
 def _said(entry: Entry) -> bool:
-    return entry.node.text("type") in ("user", "assistant") and "message" in entry.node.value
+    if entry.node.text("type") in ("user", "assistant"):
+        return "message" in entry.node.value
+    return _queued(entry.node) is not None
+
+
+def _queued(node: Node) -> Mapping[str, Any] | None:
+    """The message that was said while the model worked, and put behind the results of its calls;
+    also of a task in the background that ended meanwhile. None: the entry is none."""
+    attached = node.value.get("attachment")
+    if not isinstance(attached, Mapping) or attached.get("type") != "queued_command":
+        return None
+    prompt = attached.get("prompt")
+    return {"role": "user", "content": prompt} if prompt else None
 
 
 def _kind(node: Node) -> str:
@@ -181,15 +195,22 @@ def _kind(node: Node) -> str:
 
 
 def _message(node: Node) -> Node:
+    if (queued := _queued(node)) is not None:
+        return Node(queued)
     message = node.node("message")
     if message is None:
         raise node.error("message", "an object is needed")
     return message
 
 
+def _native(entry: Entry) -> str:
+    queued = _queued(entry.node)
+    return json.dumps(queued) if queued else member(entry.raw.decode(), "message").text
+
+
 def _joined(entries: Sequence[Entry]) -> Message:
     """The message of its entries: the first names and dates it, the last says how it ended."""
-    natives = [member(entry.raw.decode(), "message").text for entry in entries]
+    natives = [_native(entry) for entry in entries]
     parts: list[Part] = []
     for entry, native in zip(entries, natives, strict=True):
         with entry.named():
