@@ -26,6 +26,23 @@ async def brought(stage: Stage, agent: Agent) -> None:
     await soon(holds)
 
 
+async def test_what_a_host_says_in_the_models_name_tells_no_conversation_from_another(
+    tmp_path: Path,
+) -> None:
+    """As Qwen Code begins each conversation in a folder: they would all be one session."""
+    async with staged(tmp_path) as stage:
+        agents = [ChatAgent(stage.base, stream=False) for _ in range(2)]
+        for at, agent in enumerate(agents):
+            agent.messages.append({"role": "user", "content": "We are setting up the context."})
+            told = {"role": "assistant", "content": "Got it. Thanks for the context!"}
+            agent.messages.append(told)
+            for turn in range(2):
+                await agent.say(question(2 * at + turn))
+        await stage.each_stored([agent.read() for agent in agents])
+        for agent in agents:
+            await agent.close()
+
+
 async def test_a_conversation_that_begins_anew_is_there_once(tmp_path: Path) -> None:
     """As where a user edits the first message: the list has nothing of the session."""
     async with staged(tmp_path) as stage:
