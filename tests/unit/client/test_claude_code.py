@@ -174,6 +174,16 @@ def test_a_compaction_stands_for_what_is_before_the_segment_it_keeps(tmp_path: P
     assert [one.count for one in whole.summaries] == [4]
 
 
+def test_a_fork_begins_with_the_summary_of_what_its_file_does_not_hold(tmp_path: Path) -> None:
+    boundary = entry("b", None, "system", subtype="compact_boundary", logicalParentUuid="gone")
+    summary = said("k", "b", "This is what was said.", isCompactSummary=True)
+    after = (said("u3", "k", "three"), reply("a3", "u3", "m3", text("third")))
+    session = read(tmp_path, boundary, summary, *after)
+    assert [message.id for message in session.messages] == ["k", "u3", "a3"]
+    assert session.messages[0].parts[0].text.text == "This is what was said."
+    assert not session.summaries
+
+
 def test_what_no_model_said_is_left_out_and_another_model_is_named(tmp_path: Path) -> None:
     failed = reply("e", "a1", "x", text("API Error: 529"), model="<synthetic>")
     session = read(

@@ -98,7 +98,7 @@ class _Spoken:
         self._before[uuid] = len(self._said)
         if node.text("subtype") == "compact_boundary":
             self._kept = self._first_kept(node)
-        elif node.value.get("isCompactSummary") is True:
+        elif self._said and node.value.get("isCompactSummary") is True:
             (summary,) = from_anthropic([_message(node).value])
             said = "\n".join(part.text.text for part in summary.parts if part.HasField("text"))
             self.summaries.append(HostSummary(uuid, self._kept, said))
@@ -106,7 +106,7 @@ class _Spoken:
             self.left_out[_kind(node)] += 1
         elif node.value.get("isApiErrorMessage") is True:
             self.left_out["errors of the provider"] += 1
-        else:
+        else:  # also the summary that a fork begins with: what it tells of stands elsewhere
             self._say(entry)
 
     def messages(self) -> list[Message]:
