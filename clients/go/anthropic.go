@@ -225,7 +225,7 @@ func ToAnthropic(messages []*pb.Message) AnthropicRequest {
 		case before && answers && (own || made):
 			last := &turns[len(turns)-1]
 			earlier, _ := last.content.([]any)
-			last.content = append(slices.Clone(earlier), blocks...)
+			last.content = resultsFirst(append(slices.Clone(earlier), blocks...))
 			made = true
 		default:
 			role := "user"
@@ -260,6 +260,19 @@ func placed(turns []anthropicTurn) []json.RawMessage {
 		written = append(written, compact(object{{"role", turn.role}, {"content", turn.content}}))
 	}
 	return written
+}
+
+// resultsFirst are the blocks, results before all others, as the API wants them (Anthropic, Handle tool calls).
+func resultsFirst(blocks []any) []any {
+	slices.SortStableFunc(blocks, func(one, other any) int { return afterResults(one) - afterResults(other) })
+	return blocks
+}
+
+func afterResults(block any) int {
+	if members, is := block.(object); is && (node{value: members}).get("type") == "tool_result" {
+		return 0
+	}
+	return 1
 }
 
 func hasResult(message *pb.Message) bool {

@@ -113,6 +113,9 @@ def test_results_of_one_step_share_a_content(language: str, everyone: dict[str, 
     assert contents(own) == apart
     assert parts(contents([*own[:2], messages[4]])) == [1, 2]
     assert parts(contents([messages[2], *own[1:]])) == [3]
+    stopped = t.Message(role=t.ROLE_USER, parts=[*messages[2].parts, *user("stop").parts])
+    [content] = contents([stopped, messages[3]])
+    assert [next(iter(part)) for part in content["parts"]] == ["functionResponse"] * 2 + ["text"]
 
 
 @pytest.mark.parametrize("language", [one for one in NAMED if one != "python-asyncio"])
@@ -144,6 +147,10 @@ def test_results_of_one_step_share_a_message_of_anthropic(
     assert sent(own) == apart
     assert blocks([*own[:2], results[2]]) == [1, 2]
     assert blocks([results[0], *own[1:]]) == [3]
+    # Results stand before all else: the API refuses a text between them.
+    stopped = t.Message(role=t.ROLE_USER, parts=[*results[0].parts, *user("stop").parts])
+    kinds = [block["type"] for block in sent([stopped, results[1]])[0]["content"]]
+    assert kinds == ["tool_result", "tool_result", "text"]
 
 
 @pytest.mark.parametrize("language", [one for one in NAMED if one != "python-asyncio"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..types import (
@@ -56,7 +56,8 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
         if instructs and not among and not written:
             system += content
         elif before and answers and (own or made):
-            written[-1] = {"role": "user", "content": [*written[-1]["content"], *content]}
+            both = [*written[-1]["content"], *content]
+            written[-1] = {"role": "user", "content": sorted(both, key=behind_results)}
             made = True
         else:
             role = "assistant" if message.role == ROLE_ASSISTANT else "user"
@@ -68,6 +69,12 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
             one["role"] = "user"
         role = one["role"]
     return ({"system": system} if system else {}) | {"messages": written}
+
+
+def behind_results(block: Mapping[str, Any]) -> bool:
+    """Whether a block stands behind the results in its message: the API wants these first
+    (Anthropic, Handle tool calls)."""
+    return block.get("type") != "tool_result"
 
 
 def instructs_between(before: str, after: str) -> bool:

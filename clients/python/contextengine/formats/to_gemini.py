@@ -46,11 +46,17 @@ def to_gemini(messages: Iterable[Message]) -> Json:
         if instructs and not contents:
             system += content["parts"]
         elif before and answers and (own or made):
-            contents[-1] = {**contents[-1], "parts": [*contents[-1]["parts"], *content["parts"]]}
+            both = [*contents[-1]["parts"], *content["parts"]]
+            contents[-1] = {**contents[-1], "parts": sorted(both, key=behind_results)}
             made = True
         else:
             contents.append(content)
     return ({"systemInstruction": {"parts": system}} if system else {}) | {"contents": contents}
+
+
+def behind_results(part: Json) -> bool:
+    """Whether a part stands behind the results in its content."""
+    return "functionResponse" not in part and "function_response" not in part
 
 
 def _content(message: Message, names: dict[str, str]) -> Json:

@@ -40,6 +40,8 @@ pub fn to_anthropic<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Anth
             (None, Value::List(blocks)) if instructs && !among => system.extend(blocks.iter().map(Value::written)),
             (Some((_, Value::List(earlier))), Value::List(blocks)) if before && answers && (own || made) => {
                 earlier.extend(blocks);
+                // The API wants results before all else (Anthropic, Handle tool calls).
+                earlier.sort_by_key(|block| !is_result(block));
                 made = true;
             }
             (_, content) => {
@@ -53,6 +55,10 @@ pub fn to_anthropic<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Anth
         }
     }
     AnthropicRequest { system, messages: placed(turns) }
+}
+
+fn is_result(block: &Value) -> bool {
+    matches!(block, Value::Object(members) if matches!(get(members, "type"), Some(Value::Text(kind)) if kind == "tool_result"))
 }
 
 /// Messages, written. One of `system` is the user's where the API does not take it: it may stand behind the user's, and before

@@ -174,12 +174,18 @@ export function toAnthropic(messages: readonly Message[]): AnthropicRequest {
     const last = written.at(-1);
     if (instructs && !among && !last && Array.isArray(content)) system.push(...content);
     else if (last && before && answers && (own || made)) {
-      last.content = [...(last.content as unknown[]), ...content];
+      last.content = resultsFirst([...(last.content as unknown[]), ...content]);
       made = true;
     } else written.push({ role: among ? "system" : message.role === Role.ASSISTANT ? "assistant" : "user", content });
   }
   place(written);
   return { ...(system.length ? { system } : {}), messages: written };
+}
+
+/** The blocks, results before all others, as the API wants them (Anthropic, Handle tool calls). */
+function resultsFirst(blocks: unknown[]): unknown[] {
+  const isResult = (block: unknown) => isObject(block) && block["type"] === "tool_result";
+  return [...blocks.filter(isResult), ...blocks.filter((block) => !isResult(block))];
 }
 
 /**

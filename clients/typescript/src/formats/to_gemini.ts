@@ -33,11 +33,16 @@ export function toGemini(messages: readonly Message[]): GeminiRequest {
     const last = contents.at(-1);
     if (instructs && !last) system.push(...parts);
     else if (last && before && answers && (own || made)) {
-      contents[contents.length - 1] = { ...last, parts: [...(last["parts"] as Json[]), ...parts] };
+      contents[contents.length - 1] = { ...last, parts: resultsFirst([...(last["parts"] as Json[]), ...parts]) };
       made = true;
     } else contents.push(content);
   }
   return { ...(system.length ? { systemInstruction: { parts: system } } : {}), contents };
+}
+
+function resultsFirst(parts: Json[]): Json[] {
+  const isResult = (part: Json) => "functionResponse" in part || "function_response" in part;
+  return [...parts.filter(isResult), ...parts.filter((part) => !isResult(part))];
 }
 
 function contentOf(message: Message, names: ReadonlyMap<string, string>): Json {

@@ -8,7 +8,7 @@ from typing import Any
 
 from contextengine.formats import from_anthropic, to_anthropic
 from contextengine.formats.node import Source
-from contextengine.formats.to_anthropic import instructs_between
+from contextengine.formats.to_anthropic import behind_results, instructs_between
 from contextengine.types import (
     ROLE_ASSISTANT,
     ROLE_DEVELOPER,
@@ -161,7 +161,8 @@ def _placed(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
 
 
 def _both(message: Json, behind: Json) -> Json:
-    return {**message, "content": [*_blocks(message), *_blocks(behind)]}
+    blocks = [*_blocks(message), *_blocks(behind)]
+    return {**message, "content": sorted(blocks, key=behind_results)}
 
 
 def _blocks(message: Json) -> list[Json]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from contextengine.formats import from_gemini, to_gemini
 from contextengine.formats.node import Source, load
+from contextengine.formats.to_gemini import behind_results
 from contextengine.types import ROLE_ASSISTANT, Message, Usage
 
 from ..document import Document
@@ -108,7 +109,7 @@ class Gemini(Dialect):
 
 
 def _both(content: Json, behind: Json) -> Json:
-    return {**content, "parts": [*content["parts"], *behind["parts"]]}
+    return {**content, "parts": sorted([*content["parts"], *behind["parts"]], key=behind_results)}
 
 
 class GeminiReader(StreamReader):

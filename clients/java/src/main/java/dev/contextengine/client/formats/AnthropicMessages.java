@@ -208,12 +208,19 @@ public final class AnthropicMessages {
 
     /** A message before it is written. */
     private record Turn(String role, JsonElement content) {
-        /** The same with more blocks behind its own. */
+        /** The same with more blocks, results before all others, as the API wants them (Anthropic, Handle tool calls). */
         Turn with(JsonArray blocks) {
-            JsonArray both = new JsonArray();
-            both.addAll(content.getAsJsonArray());
-            both.addAll(blocks);
-            return new Turn(role, both);
+            JsonArray results = new JsonArray();
+            JsonArray others = new JsonArray();
+            for (JsonArray some : List.of(content.getAsJsonArray(), blocks)) {
+                some.forEach(block -> (isResult(block) ? results : others).add(block));
+            }
+            results.addAll(others);
+            return new Turn(role, results);
+        }
+
+        private static boolean isResult(JsonElement block) {
+            return block instanceof JsonObject object && new JsonPrimitive("tool_result").equals(object.get("type"));
         }
     }
 
