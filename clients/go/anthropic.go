@@ -216,7 +216,7 @@ func ToAnthropic(messages []*pb.Message) AnthropicRequest {
 			continue
 		}
 		before, own := answers, made
-		answers, made = hasResult(message), message.GetNative().GetFormat() != AnthropicMessages
+		answers, made = hasResults(message), message.GetNative().GetFormat() != AnthropicMessages
 		switch {
 		case instructs && !among && len(turns) == 0:
 			for _, block := range blocks {
@@ -275,7 +275,12 @@ func afterResults(block any) int {
 	return 1
 }
 
-func hasResult(message *pb.Message) bool {
+// hasResults says whether a message answers calls. A model's own may hold what its provider's tools found.
+func hasResults(message *pb.Message) bool {
+	switch message.GetRole() {
+	case pb.Role_ROLE_ASSISTANT, pb.Role_ROLE_SYSTEM, pb.Role_ROLE_DEVELOPER:
+		return false
+	}
 	return slices.ContainsFunc(message.GetParts(), func(part *pb.Part) bool { return part.GetToolResult() != nil })
 }
 
@@ -296,7 +301,10 @@ func toAnthropicContent(message *pb.Message) any {
 		case string:
 			return []any{object{{"type", "text"}, {"text", value}}}
 		case []any:
-			return value
+			// The blocks of instructions; else the messages that a reply came in.
+			if role := message.GetRole(); role == pb.Role_ROLE_SYSTEM || role == pb.Role_ROLE_DEVELOPER {
+				return value
+			}
 		case object:
 			if err == nil {
 				return node{value: value}.get("content")

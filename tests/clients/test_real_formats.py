@@ -151,6 +151,14 @@ def test_results_of_one_step_share_a_message_of_anthropic(
     stopped = t.Message(role=t.ROLE_USER, parts=[*results[0].parts, *user("stop").parts])
     kinds = [block["type"] for block in sent([stopped, results[1]])[0]["content"]]
     assert kinds == ["tool_result", "tool_result", "text"]
+    # What the provider's own tool found stands in the model's message, which stays the model's.
+    found = assistant("so it is", tool_calls=[tool_call("s1", "search", {})])
+    found.parts.add().tool_result.call_id = "s1"
+    for beside in ([results[0], found], [found, results[0]]):
+        roles = ["user" if one is results[0] else "assistant" for one in beside]
+        assert [one["role"] for one in sent(beside)] == roles
+    system = t.Message(role=t.ROLE_SYSTEM, parts=results[0].parts)
+    assert blocks([system, results[0]]) == [1]
 
 
 @pytest.mark.parametrize("language", [one for one in NAMED if one != "python-asyncio"])
@@ -179,3 +187,19 @@ def test_instructions_amid_a_conversation_stand_where_the_api_takes_them(
     assert roles([2, 4]) == ["assistant", "user"]
     assert roles([0, 1, 3]) == ["user", "user", "user"]
     assert roles([0, 1, 4]) == ["user", "user", "system"]
+
+
+@pytest.mark.parametrize("language", [one for one in NAMED if one != "python-asyncio"])
+@pytest.mark.parametrize("name", ["anthropic.messages", "gemini.content"])
+def test_a_reply_that_came_in_pieces_is_written_whole(
+    name: str, language: str, everyone: dict[str, Driver]
+) -> None:
+    """Its original is a list: of messages, as Claude Code writes them, or of contents."""
+    if name == "gemini.content" and language not in ("python", "typescript"):
+        pytest.skip(f"{language} has not this format")
+    message = assistant("one two")
+    message.native.format = name
+    message.native.json = b'[{"role": "assistant", "content": []}, {"role": "model", "parts": []}]'
+    made = json.loads(everyone[language].ask("format", format=name, out=[written(message)])["json"])
+    [said] = made["messages" if "messages" in made else "contents"]
+    assert (said.get("content") or said["parts"])[0]["text"] == "one two"

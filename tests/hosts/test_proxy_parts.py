@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -328,12 +329,15 @@ def test_a_list_of_chat_completions_alternates_around_what_is_ours() -> None:
     result = entry("tool", "found", False, tool_call_id="c1")
     lists = [
         [entry("assistant", "a", False), entry("user", "b", False)],
-        [entry("user", "sum", True), entry("user", "b", False, name="Ann"), result],
+        [entry("user", "sum", True), entry("user", "b", False), result],
         [entry("user", "a", False), entry("user", "b", False)],
         [entry("user", "sum", True), entry("system", "a", False), entry("user", "b", False)],
         [entry("user", "sum", True), entry("user", "a", False), entry("user", "b", True)],
         [entry("user", "sum", True), entry("user", [picture], False)],
         [result, entry("user", "note", True), entry("assistant", "a", True)],
+        [entry("user", "sum", True), entry("user", "a", False), entry("user", "b", False)],
+        [entry("user", "sum", True), entry("user", "a", False, name="Ann")],
+        [replace(entry("assistant", "hello", False), opens=True), entry("user", "a", False)],
     ]
     arranged = [[json.loads(one) for one in CHAT.arranged(one)] for one in lists]
     assert [[one["role"] for one in each] for each in arranged] == [
@@ -344,8 +348,11 @@ def test_a_list_of_chat_completions_alternates_around_what_is_ours() -> None:
         ["user"],
         ["user"],
         ["tool", "user", "assistant"],
+        ["user", "user"],
+        ["user", "user"],
+        ["assistant", "user"],
     ]
-    assert arranged[1][0] == {"role": "user", "content": "sum\n\nb", "name": "Ann"}
+    assert arranged[1][0] == {"role": "user", "content": "sum\n\nb"}
     assert arranged[4][0]["content"] == "sum\n\na\n\nb"
     assert arranged[5][0]["content"] == [{"type": "text", "text": "sum"}, picture]
 

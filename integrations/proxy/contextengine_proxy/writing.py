@@ -74,7 +74,8 @@ class Shown:
         ours = (one.call_id for one in named_in(client))
         self._given.update(zip(ours, request.calls[place], strict=True))
         if verbatim(item):
-            self.entries += [Entry(one, False, client) for one in request.elements(place)]
+            elements = request.elements(place)
+            self.entries += [Entry(one, False, client, place == 0) for one in elements]
         else:
             self._write(message, request)
 

@@ -114,14 +114,16 @@ def test_what_was_said_while_the_model_worked_is_a_message(tmp_path: Path, promp
         taken_off,
         entry("q1", "r2", "attachment", attachment=queued),
         entry("q2", "q1", "attachment", attachment={"type": "queued_command", "prompt": ""}),
-        reply("a4", "q2", "msg_2", text("Done.")),
+        entry("q3", "q2", "attachment", attachment={"type": "queued_command", "prompt": {"a": 1}}),
+        entry("q4", "q3", "attachment", attachment={"type": "queued_command", "prompt": ["a"]}),
+        reply("a4", "q4", "msg_2", text("Done.")),
     )
     assert [message.id for message in session.messages] == ["u1", "a1", "r1", "r2", "q1", "a4"]
     asked = session.messages[4]
     assert (asked.role, text_of(asked)) == (ROLE_USER, "Only a.txt.")
     assert asked.HasField("timestamp")
     assert json.loads(asked.native.json) == {"role": "user", "content": prompt}
-    assert session.left_out == {"attachments": 2, "operations of the prompt queue": 2}
+    assert session.left_out == {"attachments": 4, "operations of the prompt queue": 2}
 
 
 def test_a_result_between_the_blocks_of_a_reply_stands_behind_it(tmp_path: Path) -> None:

@@ -37,6 +37,10 @@ PARTS = (
 )
 
 
+def aim(session: Session, model: str, provider: str) -> BudgetModel:
+    return target(session.head, session.state, model, provider)
+
+
 def session(model: str = "", provider: str = "", facts: ModelFacts | None = None) -> Session:
     """A session that runs on this model."""
     made = Session(scope(), Encoding(TokenCounter("o200k_base")))
@@ -183,36 +187,36 @@ def test_parts_that_fill_the_window_are_refused() -> None:
 def test_what_usage_taught_holds_for_the_sessions_own_model() -> None:
     facts = ModelFacts(window=9_000, max_output=700, factor=1.25, learned=2.0, served_window=8_000)
     own = BudgetModel("mine", "ours", 1.25, 700, 9_000, 8_000)
-    assert target(session("mine", "ours", facts), "", "") == own
-    assert target(session("mine", "ours", facts), "mine", "") == own
-    assert target(session("mine", "ours", facts), "mine", "other") == replace(own, provider="other")
+    assert aim(session("mine", "ours", facts), "", "") == own
+    assert aim(session("mine", "ours", facts), "mine", "") == own
+    assert aim(session("mine", "ours", facts), "mine", "other") == replace(own, provider="other")
 
 
 def test_of_another_model_only_what_is_known_of_it_holds() -> None:
     facts = ModelFacts(window=9_000, max_output=700, factor=1.25, served_window=8_000)
     own = session("mine", "ours", facts)
-    assert target(own, "unheard-of", "") == BudgetModel("unheard-of", "", 1.0, None, 0)
-    known = target(own, "claude-sonnet-4-5", "")
+    assert aim(own, "unheard-of", "") == BudgetModel("unheard-of", "", 1.0, None, 0)
+    known = aim(own, "claude-sonnet-4-5", "")
     assert (known.model, known.provider) == ("claude-sonnet-4-5", "anthropic")
     assert known.window == 200_000
     assert known.max_output
     assert known.factor > 1.0
     assert known.served == 0
-    assert target(own, "claude-sonnet-4-5", "mine").provider == "mine"
+    assert aim(own, "claude-sonnet-4-5", "mine").provider == "mine"
 
 
 def test_of_the_own_model_what_nobody_said_is_what_is_known_of_it() -> None:
-    known = target(session("claude-sonnet-4-5"), "", "")
+    known = aim(session("claude-sonnet-4-5"), "", "")
     assert known.provider == "anthropic"
     assert known.max_output
-    assert target(session("claude-sonnet-4-5", "mine"), "", "").provider == "mine"
+    assert aim(session("claude-sonnet-4-5", "mine"), "", "").provider == "mine"
 
 
 def test_a_session_that_does_not_exist_yet_has_no_model() -> None:
     new = session()
     new.head = None
-    assert target(new, "", "") == BudgetModel("", "", 1.0, None, 0)
-    assert target(new, "", "p").provider == "p"
+    assert aim(new, "", "") == BudgetModel("", "", 1.0, None, 0)
+    assert aim(new, "", "p").provider == "p"
 
 
 # What is left.

@@ -4,6 +4,7 @@ whole history shows there, and reading them costs what they hold."""
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
@@ -13,6 +14,7 @@ from contextengine_server.context.work import at_once
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.assembly.explanation import explain
 from contextengine_server.session.encoding import Encoding
+from contextengine_server.session.model import set_model
 from contextengine_server.session.window import anchor_of, hold_newest, single, with_oldest
 from tests.unit.commands.house import (
     S1,
@@ -146,9 +148,16 @@ async def test_no_more_is_read_again_than_is_asked_for(
         BudgetSpec(window=6_000, output_reserve=1_000, safety_margin=0, rot_buffer=4_000),
     ],
 )
+@pytest.mark.parametrize("factor", [None, 0.8, 1.0, 1.3])
 async def test_a_cold_assembly_reads_once_and_as_far_as_its_budget_asks(
-    server: Server, encoding: Encoding, spec: BudgetSpec
+    server: Server, encoding: Encoding, spec: BudgetSpec, factor: float | None
 ) -> None:
+    """Also where the session's model is known and no request names it, whatever usage taught."""
+    if factor is not None:
+        head, state = await server.head(), await server.state()
+        head, state = set_model(head, state, "claude-sonnet-4-5", "", None, None)
+        taught = replace(state, model=replace(state.model, factor=factor))
+        server.rows.tables.sessions[scope()].head = replace(head, state=taught.encode())
     server.core.cache.drop(scope())
     before = server.store.calls["messages"]
     made = await server.assemble(budget=spec)

@@ -186,7 +186,10 @@ def _queued(node: Node) -> Mapping[str, Any] | None:
     if not isinstance(attached, Mapping) or attached.get("type") != "queued_command":
         return None
     prompt = attached.get("prompt")
-    return {"role": "user", "content": prompt} if prompt else None
+    blocks = isinstance(prompt, list) and all(isinstance(one, Mapping) for one in prompt)
+    if not prompt or not (blocks or isinstance(prompt, str)):
+        return None
+    return {"role": "user", "content": prompt}
 
 
 def _kind(node: Node) -> str:

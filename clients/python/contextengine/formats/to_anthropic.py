@@ -51,11 +51,11 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
         if not content:
             continue
         among = instructs and isinstance(native, dict)
-        before, answers = answers, any(part.HasField("tool_result") for part in message.parts)
+        answered, answers = answers, has_results(message)
         own, made = made, message.native.format != FORMAT
         if instructs and not among and not written:
             system += content
-        elif before and answers and (own or made):
+        elif answered and answers and (own or made):
             both = [*written[-1]["content"], *content]
             written[-1] = {"role": "user", "content": sorted(both, key=behind_results)}
             made = True
@@ -63,12 +63,18 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
             role = "assistant" if message.role == ROLE_ASSISTANT else "user"
             role = "system" if among else role
             written.append({"role": role, "content": content})
-    role = ""
+    before = ""
     for one, after in zip(written, [*(one["role"] for one in written[1:]), ""], strict=False):
-        if one["role"] == "system" and not instructs_between(role, after):
+        if one["role"] == "system" and not instructs_between(before, after):
             one["role"] = "user"
-        role = one["role"]
+        before = one["role"]
     return ({"system": system} if system else {}) | {"messages": written}
+
+
+def has_results(message: Message) -> bool:
+    """Whether a message answers calls. A model's own may hold what its provider's tools found."""
+    others = (ROLE_ASSISTANT, ROLE_SYSTEM, ROLE_DEVELOPER)
+    return message.role not in others and any(p.HasField("tool_result") for p in message.parts)
 
 
 def behind_results(block: Mapping[str, Any]) -> bool:

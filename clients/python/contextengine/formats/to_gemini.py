@@ -19,6 +19,7 @@ from ..types import (
     ToolResultPart,
 )
 from .gemini import FORMAT, INVENTED
+from .to_anthropic import has_results
 
 Json = dict[str, Any]
 
@@ -41,7 +42,7 @@ def to_gemini(messages: Iterable[Message]) -> Json:
         content = _content(message, names)
         if not content["parts"]:
             continue
-        before, answers = answers, any(part.HasField("tool_result") for part in message.parts)
+        before, answers = answers, has_results(message)
         own, made = made, message.native.format != FORMAT
         if instructs and not contents:
             system += content["parts"]
@@ -61,8 +62,9 @@ def behind_results(part: Json) -> bool:
 
 def _content(message: Message, names: dict[str, str]) -> Json:
     """One content. `names`: of the tools that calls so far named, by the ids of the calls."""
-    if message.native.format == FORMAT:
-        return dict(json.loads(message.native.json))
+    native = json.loads(message.native.json) if message.native.format == FORMAT else None
+    if isinstance(native, dict):  # a list is the contents that a reply came in
+        return native
     role = "model" if message.role == ROLE_ASSISTANT else "user"
     parts = [_part(part, names) for part in message.parts]
     return {"role": role, "parts": [part for part in parts if part is not None]}

@@ -34,7 +34,7 @@ pub fn to_anthropic<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Anth
         let instructs = matches!(message.role(), Role::System | Role::Developer);
         let among = instructs && came_among(message);
         let (before, own) = (answers, made);
-        answers = message.parts.iter().any(|part| matches!(part.kind, Some(Kind::ToolResult(_))));
+        answers = has_results(message);
         made = message.native.as_ref().is_none_or(|native| native.format != ANTHROPIC_MESSAGES);
         match (turns.last_mut(), content) {
             (None, Value::List(blocks)) if instructs && !among => system.extend(blocks.iter().map(Value::written)),
@@ -55,6 +55,12 @@ pub fn to_anthropic<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Anth
         }
     }
     AnthropicRequest { system, messages: placed(turns) }
+}
+
+/// Whether a message answers calls. A model's own may hold what its provider's tools found.
+fn has_results(message: &Message) -> bool {
+    !matches!(message.role(), Role::Assistant | Role::System | Role::Developer)
+        && message.parts.iter().any(|part| matches!(part.kind, Some(Kind::ToolResult(_))))
 }
 
 fn is_result(block: &Value) -> bool {
@@ -89,9 +95,10 @@ fn content_of(message: &Message) -> Option<Value> {
     let native = message.native.as_ref().filter(|native| native.format == ANTHROPIC_MESSAGES);
     let content = match native.and_then(|native| Value::read(&native.json).ok()) {
         Some(Value::Text(text)) => Value::List(vec![text_block(text)]),
-        Some(Value::List(blocks)) => Value::List(blocks),
+        // The blocks of instructions; else the messages that a reply came in.
+        Some(Value::List(blocks)) if matches!(message.role(), Role::System | Role::Developer) => Value::List(blocks),
         Some(Value::Object(members)) => get(&members, "content").cloned()?,
-        Some(Value::Raw(_)) | None => Value::List(blocks_of(&message.parts)),
+        Some(Value::List(_) | Value::Raw(_)) | None => Value::List(blocks_of(&message.parts)),
     };
     let is_empty = match &content {
         Value::Text(text) => text.is_empty(),

@@ -12,7 +12,7 @@ import {
   Role,
   type UsageSchema,
 } from "../types.js";
-import { asObject } from "./common.js";
+import { asObject, hasResults } from "./common.js";
 import {
   base64,
   compact,
@@ -164,15 +164,14 @@ export function toAnthropic(messages: readonly Message[]): AnthropicRequest {
   const written: AnthropicRequest["messages"] = [];
   let [answers, made] = [false, true];
   for (const message of messages) {
-    const instructs = message.role === Role.SYSTEM || message.role === Role.DEVELOPER;
     const content = contentIn(message);
     if (!content?.length) continue;
-    const among = instructs && cameAmong(message);
+    const among = instructs(message) && cameAmong(message);
     const [before, own] = [answers, made];
-    answers = message.parts.some(({ kind }) => kind.case === "toolResult");
+    answers = hasResults(message);
     made = message.native?.format !== ANTHROPIC_MESSAGES;
     const last = written.at(-1);
-    if (instructs && !among && !last && Array.isArray(content)) system.push(...content);
+    if (instructs(message) && !among && !last && Array.isArray(content)) system.push(...content);
     else if (last && before && answers && (own || made)) {
       last.content = resultsFirst([...(last.content as unknown[]), ...content]);
       made = true;
@@ -201,6 +200,10 @@ function place(messages: AnthropicRequest["messages"]): void {
   }
 }
 
+function instructs({ role }: Message): boolean {
+  return role === Role.SYSTEM || role === Role.DEVELOPER;
+}
+
 /** Whether instructions came as a message of their own, and not before all messages. */
 function cameAmong(message: Message): boolean {
   return message.native?.format === ANTHROPIC_MESSAGES && isObject(parse(message.native.json, "native"));
@@ -210,7 +213,9 @@ function contentIn(message: Message): string | unknown[] | undefined {
   if (message.native?.format !== ANTHROPIC_MESSAGES) return blocksIn(message.parts);
   const native = parse(message.native.json, "native");
   if (typeof native === "string") return [{ type: "text", text: native }];
-  return (isObject(native) ? native["content"] : native) as string | unknown[];
+  if (isObject(native)) return native["content"] as string | unknown[];
+  // A list is the blocks of instructions, or the messages that a reply came in.
+  return instructs(message) ? (native as unknown[]) : blocksIn(message.parts);
 }
 
 function blocksIn(parts: readonly Part[]): Json[] {

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 
-import { type FilePart, type ImagePart, type Message, type Part, PartSchema, type ToolCallPart } from "../types.js";
+import { type FilePart, type ImagePart, type Message, type Part, PartSchema, Role, type ToolCallPart } from "../types.js";
 import { base64, decode, isObject, type Json, membersOf, Node, storable } from "./json.js";
 
 const encoder = new TextEncoder();
@@ -88,6 +88,12 @@ export function moreOf({ providerMetadataJson }: Part, ...known: string[]): Json
 /** The calls of a message. */
 export function callsOf({ parts }: Message): ToolCallPart[] {
   return parts.flatMap(({ kind }) => (kind.case === "toolCall" ? [kind.value] : []));
+}
+
+/** Whether a message answers calls. A model's own may hold what its provider's tools found. */
+export function hasResults({ role, parts }: Message): boolean {
+  const other = role === Role.ASSISTANT || role === Role.SYSTEM || role === Role.DEVELOPER;
+  return !other && parts.some(({ kind }) => kind.case === "toolResult");
 }
 
 /** The texts among parts, joined by line ends. */

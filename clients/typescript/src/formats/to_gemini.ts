@@ -1,5 +1,5 @@
 import { type FilePart, type ImagePart, type Message, type Part, Role, type ToolCallPart, type ToolResultPart } from "../types.js";
-import { asObject, callsOf, encoded, joined } from "./common.js";
+import { asObject, callsOf, encoded, hasResults, joined } from "./common.js";
 import { GEMINI, INVENTED, OBJECT } from "./gemini.js";
 import { decode, isObject, type Json, membersOf, parse } from "./json.js";
 
@@ -28,7 +28,7 @@ export function toGemini(messages: readonly Message[]): GeminiRequest {
     const parts = content["parts"] as Json[] | undefined;
     if (!parts?.length) continue;
     const [before, own] = [answers, made];
-    answers = message.parts.some(({ kind }) => kind.case === "toolResult");
+    answers = hasResults(message);
     made = message.native?.format !== GEMINI;
     const last = contents.at(-1);
     if (instructs && !last) system.push(...parts);
@@ -46,7 +46,8 @@ function resultsFirst(parts: Json[]): Json[] {
 }
 
 function contentOf(message: Message, names: ReadonlyMap<string, string>): Json {
-  if (message.native?.format === GEMINI) return parse(message.native.json, "native") as Json;
+  const native = message.native?.format === GEMINI ? parse(message.native.json, "native") : undefined;
+  if (isObject(native)) return native; // a list is the contents that a reply came in
   const role = message.role === Role.ASSISTANT ? "model" : "user";
   return { role, parts: message.parts.map((part) => partIn(part, names)).filter((part) => part !== undefined) };
 }

@@ -57,7 +57,7 @@ class Anthropic(Dialect):
         placed = list(_placed(entries))
         roles = [role for _, role in placed if role != "system"]
         kinds = ["" if role == "system" else role for _, role in placed]
-        written = joined([entry for entry, _ in placed], kinds, _both)
+        written = joined([entry for entry, _ in placed], kinds, _one_of)
         if roles[:1] == ["assistant"]:  # but for what only sets how the model works
             written.insert(0, json.dumps({"role": "user", "content": OPENER}))
         return written
@@ -160,9 +160,9 @@ def _placed(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:
         yield entry, role
 
 
-def _both(message: Json, behind: Json) -> Json:
-    blocks = [*_blocks(message), *_blocks(behind)]
-    return {**message, "content": sorted(blocks, key=behind_results)}
+def _one_of(messages: list[Json]) -> Json:
+    blocks = [block for message in messages for block in _blocks(message)]
+    return {**messages[0], "content": sorted(blocks, key=behind_results)}
 
 
 def _blocks(message: Json) -> list[Json]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from contextengine.formats import from_openai, to_openai
 from contextengine.formats.node import Source
+from contextengine.formats.to_anthropic import has_results
 from contextengine.types import (
     ROLE_ASSISTANT,
     ROLE_DEVELOPER,
@@ -26,7 +27,6 @@ from .dialect import (
     Reply,
     StreamReader,
     Texts,
-    answers,
     count,
     joined,
 )
@@ -51,11 +51,12 @@ class Chat(Dialect):
         return to_openai([message])
 
     def arranged(self, entries: Sequence[Entry]) -> list[str]:
-        """Begins with the user, and what we made shares a message with the user's beside it: the
-        templates of many models (Mistral's, Gemma's) want user and model by turns."""
+        """Begins with the user where its beginning was left out, and what we made shares a message
+        with the user's beside it: the templates of many models (Mistral's, Gemma's) want user and
+        model by turns."""
         users = ["user" if _of_user(entry.message) else "" for entry in entries]
-        written = joined(entries, users, _both)
-        if entries and entries[0].message.role == ROLE_ASSISTANT:
+        written = joined(entries, users, _one_of)
+        if entries and entries[0].message.role == ROLE_ASSISTANT and not entries[0].opens:
             written.insert(0, json.dumps({"role": "user", "content": OPENER}))
         return written
 
@@ -138,16 +139,17 @@ class ChatReader(StreamReader):
 
 
 def _of_user(message: Message) -> bool:
-    return message.role not in _OTHERS and not answers(message)
+    """Whether it is the user's, and nobody's by name."""
+    return not (message.role in _OTHERS or message.name or has_results(message))
 
 
-def _both(message: Json, behind: Json) -> Json:
-    contents = [one for one in (message.get("content"), behind.get("content")) if one]
+def _one_of(messages: list[Json]) -> Json:
+    contents = [one["content"] for one in messages if one.get("content")]
     if all(isinstance(one, str) for one in contents):
         content: object = "\n\n".join(contents)
     else:
         content = [part for one in contents for part in _parts(one)]
-    return {**message, **behind, "content": content}
+    return {name: value for one in messages for name, value in one.items()} | {"content": content}
 
 
 def _parts(content: str | list[Json]) -> list[Json]:

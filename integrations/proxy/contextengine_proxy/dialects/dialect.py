@@ -34,36 +34,33 @@ class Entry:
     ours: bool
     """Whether it was made here, of what the service shows in another form."""
     message: Message
+    opens: bool = False
+    """Whether the client's list begins with it."""
 
 
 OPENER = "(The conversation goes on.)"
 """The user's line before a list that would begin with the model: many an API takes no such list."""
 
 
-def answers(message: Message) -> bool:
-    """Whether it has results of calls."""
-    return any(part.HasField("tool_result") for part in message.parts)
-
-
 def joined(
-    entries: Sequence[Entry], kinds: Sequence[str], both: Callable[[Json, Json], Json]
+    entries: Sequence[Entry], kinds: Sequence[str], one_of: Callable[[list[Json]], Json]
 ) -> list[str]:
-    """The elements, and in one what stands side by side and is of one kind (empty: of none), as far
-    as we made some of it: what the client wrote side by side stays so. `both`: one element of
-    two."""
-    written: list[str] = []
-    last, ours = "", False
-    whole: Json = {}
-    """The last element, once it is of more than one entry."""
+    """The elements. In one stands what we made with what is beside it and of the same kind (empty:
+    of none), the client's among it once: what the client wrote side by side stays so. `one_of`: one
+    element of several."""
+    runs: list[list[Entry]] = []
+    last = ""
     for entry, kind in zip(entries, kinds, strict=True):
-        if kind and kind == last and (entry.ours or ours):
-            whole = both(whole or json.loads(written[-1]), json.loads(entry.json))
-            written[-1] = json.dumps(whole)
-            ours = True
+        taken = kind and kind == last and (entry.ours or all(one.ours for one in runs[-1]))
+        if taken:
+            runs[-1].append(entry)
         else:
-            written.append(entry.json)
-            last, ours, whole = kind, entry.ours, {}
-    return written
+            runs.append([entry])
+        last = kind
+    return [
+        run[0].json if len(run) == 1 else json.dumps(one_of([json.loads(one.json) for one in run]))
+        for run in runs
+    ]
 
 
 class StreamReader(ABC):

@@ -10,11 +10,12 @@ from typing import Any
 
 from contextengine.formats import from_gemini, to_gemini
 from contextengine.formats.node import Source, load
+from contextengine.formats.to_anthropic import has_results
 from contextengine.formats.to_gemini import behind_results
 from contextengine.types import ROLE_ASSISTANT, Message, Usage
 
 from ..document import Document
-from .dialect import OPENER, Dialect, Entry, Json, Reply, StreamReader, answers, count, joined
+from .dialect import OPENER, Dialect, Entry, Json, Reply, StreamReader, count, joined
 
 _PATH = re.compile(r"/models/(?P<model>[^/:]+):(?:generateContent|streamGenerateContent)/*$")
 _SYSTEM = ("systemInstruction", "system_instruction")
@@ -80,8 +81,8 @@ class Gemini(Dialect):
         """Begins with the user: a call stands behind a user's turn or behind results. Results that
         we made share a content with those beside them, since Gemini refuses fewer in the content
         behind calls than were called."""
-        kinds = ["results" if answers(entry.message) else "" for entry in entries]
-        written = joined(entries, kinds, _both)
+        kinds = ["results" if has_results(entry.message) else "" for entry in entries]
+        written = joined(entries, kinds, _one_of)
         if entries and entries[0].message.role == ROLE_ASSISTANT:
             written.insert(0, json.dumps({"role": "user", "parts": [{"text": OPENER}]}))
         return written
@@ -108,8 +109,9 @@ class Gemini(Dialect):
         return {"error": said}
 
 
-def _both(content: Json, behind: Json) -> Json:
-    return {**content, "parts": sorted([*content["parts"], *behind["parts"]], key=behind_results)}
+def _one_of(contents: list[Json]) -> Json:
+    parts = [part for content in contents for part in content["parts"]]
+    return {**contents[0], "parts": sorted(parts, key=behind_results)}
 
 
 class GeminiReader(StreamReader):

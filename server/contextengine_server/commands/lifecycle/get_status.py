@@ -129,7 +129,7 @@ class GetStatus(msgspec.Struct, frozen=True):
                 max_depth=max((s.depth for s in session.live_summaries), default=0),
                 faults={part: fault.count for part, fault in view.faults.items()},
             )
-            aim = target(session, "", "")
+            aim = target(session.head, session.state)
             budget = self._budget(aim)
             limit, facts = _told(selected.engine, view, budget)
             companion = companion_of(selected.engine)

@@ -28,7 +28,7 @@ from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     budget_of,
     counted_spec,
-    said_alone,
+    first_room,
     target,
 )
 from contextengine_server.session.assembly.live_store import LiveStore
@@ -59,6 +59,7 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.message import Incoming
 
 
@@ -111,7 +112,8 @@ class Assembler(msgspec.Struct, frozen=True):
         call = await counted(call, encoding)
         # What a warm session must hold is asked of it below: with the room to spare it would be
         # read again for every larger budget.
-        reach = None if call.whole else 0 if known else self._first_reach(call, selected.engine)
+        first = None if known or call.whole else await self.store.head(scope)
+        reach = None if call.whole else 0 if known else self._reach(call, first, selected.engine)
         async with self.sessions.open(scope, reach, lock=storing) as session:
             if call.tools and selected.engine.id in self.tools.engines:
                 call = await self.tools.apply(call, session)
@@ -136,10 +138,11 @@ class Assembler(msgspec.Struct, frozen=True):
             except Exception as error:
                 return await self.planner.fall_back(call, subject, selected, error, locked=storing)
 
-    def _first_reach(self, call: AssembleCall, engine: Engine) -> int | None:
-        """How far back the window of a cold session reaches, by what the request alone says."""
+    def _reach(self, call: AssembleCall, head: SessionHead | None, engine: Engine) -> int | None:
+        """How far back the window of a cold session is to reach."""
+        room = first_room(call.budget, head, call.model, call.provider, self.budgets)
         try:
-            return engine.reach(said_alone(call.budget, call.model, call.provider, self.budgets))
+            return engine.reach(room)
         except EngineBroken:
             return None  # it is asked again, and then blamed
 
@@ -150,7 +153,7 @@ class Assembler(msgspec.Struct, frozen=True):
         model and factor, and the ids of older messages that the request names. Raises what is wrong
         with the budget or the prompt before anything is stored."""
         while True:
-            aim = target(session, call.model, call.provider)
+            aim = target(session.head, session.state, call.model, call.provider)
             allowance = Allowance(aim, budget_of(call.budget, aim, self.budgets))
             try:
                 room = ReferenceTokens(max(allowance.budget.reference, 1))

@@ -24,6 +24,8 @@ from contextengine_server.errors import (
 )
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.session import Session
+from contextengine_server.session.state import SessionState
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.tokens import profile
 
 
@@ -111,10 +113,11 @@ async def counted_spec(spec: BudgetSpec, encoding: Encoding) -> BudgetSpec:
     )
 
 
-def target(session: Session, model: str, provider: str) -> BudgetModel:
+def target(
+    head: SessionHead | None, state: SessionState, model: str = "", provider: str = ""
+) -> BudgetModel:
     """The model of a request, or the session's. What usage taught holds for the session's own model
     only."""
-    head, state = session.head, session.state
     own = head.model if head is not None else ""
     if not model or model == own:
         known = profile(own)
@@ -127,11 +130,6 @@ def target(session: Session, model: str, provider: str) -> BudgetModel:
             state.model.served_window,
             known.least_cached,
         )
-    return _profiled(model, provider)
-
-
-def _profiled(model: str, provider: str) -> BudgetModel:
-    """A model of which nothing is known but what its name says."""
     known = profile(model)
     return BudgetModel(
         model,
@@ -188,17 +186,17 @@ def budget_of(
         ) from error
 
 
-def said_alone(
-    spec: BudgetSpec, model: str, provider: str, defaults: BudgetDefaults
+def first_room(
+    spec: BudgetSpec, head: SessionHead | None, model: str, provider: str, defaults: BudgetDefaults
 ) -> ReferenceTokens:
-    """What a request's budget comes to by what it says alone, while nothing is known of its
-    session; 1 where it is refused, which the session's model may yet change."""
+    """What a request's budget comes to for a session of which nothing but its head was read. 1
+    where it is refused, which is said once the session is there."""
+    state = SessionState() if head is None else SessionState.decode(head.state)
     try:
-        return ReferenceTokens(
-            max(1, budget_of(spec, _profiled(model, provider), defaults).reference)
-        )
+        budget = budget_of(spec, target(head, state, model, provider), defaults)
     except DomainError:
         return ReferenceTokens(1)
+    return ReferenceTokens(max(1, budget.reference))
 
 
 def window_source(
@@ -226,5 +224,5 @@ def available_of(
 ) -> ReferenceTokens:
     """What a budget leaves for messages; by default the session's own window. Raises InvalidField,
     BudgetImpossible."""
-    aim = target(session, "", "")
+    aim = target(session.head, session.state)
     return ReferenceTokens(max(1, budget_of(spec or BudgetSpec(), aim, defaults).reference))

@@ -36,7 +36,7 @@ async def without_scope(
     messages = call.ingest if call.live is None else call.live
     view, mark = listed(scope, None, messages, {}, encoding.shaper)
     nowhere = Session(scope, encoding)
-    aim = target(nowhere, call.model, call.provider)
+    aim = target(nowhere.head, nowhere.state, call.model, call.provider)
     allowance = Allowance(aim, budget_of(call.budget, aim, budgets))
     reason = "SESSION_IGNORED" if call.treatment else "INCOMPLETE_SCOPE"
     if call.memory is not NO_MEMORY:

@@ -75,7 +75,7 @@ class ToolDeferral:
 
     async def apply(self, call: AssembleCall, session: Session) -> AssembleCall:
         """The call with the definitions that are shown. What is not shown is not paid for."""
-        aim = target(session, call.model, call.provider)
+        aim = target(session.head, session.state, call.model, call.provider)
         tools = await self._offered(call.tools, session.encoding, aim.factor)
         used = await self._used(call, session)
         window, _, _ = window_source(call.budget, aim, self._budgets)

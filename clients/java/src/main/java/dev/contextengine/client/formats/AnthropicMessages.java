@@ -191,7 +191,7 @@ public final class AnthropicMessages {
             boolean among = instructs && cameAmong(message);
             boolean before = answers;
             boolean own = made;
-            answers = message.getPartsList().stream().anyMatch(Part::hasToolResult);
+            answers = hasResults(message);
             made = !message.getNative().getFormat().equals(FORMAT);
             if (instructs && !among && turns.isEmpty()) {
                 blocks.forEach(block -> system.add(Json.compact(block)));
@@ -204,6 +204,14 @@ public final class AnthropicMessages {
             }
         }
         return new AnthropicRequest(system, placed(turns));
+    }
+
+    /** Whether a message answers calls. A model's own may hold what its provider's tools found. */
+    private static boolean hasResults(Message message) {
+        return switch (message.getRole()) {
+            case ROLE_ASSISTANT, ROLE_SYSTEM, ROLE_DEVELOPER -> false;
+            default -> message.getPartsList().stream().anyMatch(Part::hasToolResult);
+        };
     }
 
     /** A message before it is written. */
@@ -256,8 +264,11 @@ public final class AnthropicMessages {
             if (value instanceof JsonObject object) {
                 return object.get("content");
             }
-            // The original of instructions.
-            return value instanceof JsonArray ? value : Json.array(List.of(textIn(value.getAsString())));
+            // The original of instructions; else a list is the messages that a reply came in.
+            boolean instructs = message.getRole() == Role.ROLE_SYSTEM || message.getRole() == Role.ROLE_DEVELOPER;
+            if (instructs || !(value instanceof JsonArray)) {
+                return value instanceof JsonArray ? value : Json.array(List.of(textIn(value.getAsString())));
+            }
         }
         return blocksIn(message.getPartsList());
     }
