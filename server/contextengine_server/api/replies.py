@@ -98,7 +98,9 @@ def budget_report(assembly: Assembly) -> budget_pb2.BudgetReport:
 def encode(assembly: Assembly, known_hash: bytes, known_epoch: str) -> ReplyFields:
     """The reply's fields, encoded; the frames of the items that the caller does not hold follow."""
     joined = assembly.joined
-    known = joined.length_of(known_hash) if known_hash else None
+    # A hash is of what items say: an item held that has left the session would stand for another.
+    holds = known_hash and epochs.has_same_rows(known_epoch, assembly.epoch)
+    known = joined.length_of(known_hash) if holds else None
     reused = known or 0
     reply = out.AssembleResponse(
         outcome=assembly.outcome,  # type: ignore[arg-type]

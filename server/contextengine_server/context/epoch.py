@@ -98,6 +98,16 @@ def cause(known: str, now: str) -> Cause:
     return Cause.UNKNOWN
 
 
+def has_same_rows(known: str, now: str) -> bool:
+    """False where rows that `known` was made of may have left the session by `now`: it was reset or
+    made anew, or the harness went back. A message that says what one of them said is another."""
+    before, after = _split(known), _split(now)
+    if before is None or after is None:
+        return True
+    parts = zip(_CAUSES, before, after, strict=True)
+    return all(old == new for part, old, new in parts if part in (Cause.RESET, Cause.REWOUND))
+
+
 def _split(value: str) -> list[bytes] | None:
     version, _, text = value.partition(".")
     if version != _VERSION:

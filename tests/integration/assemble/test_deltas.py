@@ -92,6 +92,30 @@ async def test_a_list_that_the_new_one_does_not_begin_with(
     assert ids_of(after.items) == ["edit", "more"]
 
 
+@pytest.mark.parametrize("resets", [False, True])
+async def test_a_message_said_again_is_not_the_one_taken_back(
+    shared: House, session: t.SessionRef, resets: bool
+) -> None:
+    """A turn that is made anew and a session that begins anew say the same, under other ids."""
+    handle = shared.client.session(agent_id=session.agent_id, session_id=session.session_id)
+    before = [] if resets else talk(1)
+    await handle.assemble(ingest=[*before, say("said")])
+    await handle.after_turn([reply_with("a")])
+    if resets:
+        await handle.reset()
+    else:
+        await handle.record_rewind(len(before))
+    again = say("said")
+    again.id = "again"
+    assembly = await handle.assemble(ingest=[again])
+    whole = await ask(shared, session)
+    assert [*assembly.items] == [*whole.items]
+    assert assembly.items[-1].id == "again"
+    assert assembly.response.context_hash == whole.context_hash
+    more = await handle.assemble(ingest=[reply_with("b")])
+    assert (more.response.cache.delta, ids_of(more.response.items)) == (True, ["b"])
+
+
 async def test_the_beginning_is_reused_across_epochs(shared: House, session: t.SessionRef) -> None:
     """A hash names a list, whatever epoch, model or budget it was made for."""
     first = await ask(shared, session, ingest=talk(3))
