@@ -1,16 +1,17 @@
-"""A call that was cancelled before it was sent is not sent, by the client for TypeScript: gRPC for
-Node would send it, and it might be done behind the caller's next one."""
+"""What a caller cancelled is not done behind its back."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.clients.drivers import NAMED, ROOT
+from tests.clients.drivers import JAVA, NAMED, ROOT
 from tests.clients.node import ran
 
-ASKED = """
+NODE = """
 import { Client, user } from "./dist/src/index.js";
 const client = new Client(process.env.CONTEXTENGINE_ADDRESS);
 const signal = AbortSignal.abort();
@@ -32,9 +33,98 @@ client.close();
 """
 CANCELLED = 1
 
-pytestmark = pytest.mark.skipif("typescript" not in NAMED, reason="TypeScript is not built here")
+AWAY = {
+    "typescript": """
+import { Client, user } from "./dist/src/index.js";
+const client = new Client("127.0.0.1:1");
+const session = client.session({ agentId: "a", sessionId: "s" });
+const signal = AbortSignal.timeout(300);
+const told = await session.assemble({ ingest: [user("said")] }, { signal }).catch((error) => error);
+console.log(told.code ?? "answered", session.pending);
+client.close();
+""",
+    "go": """
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	contextengine "github.com/contextengine/contextengine/clients/go"
+	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
+	"google.golang.org/grpc/status"
+)
+
+func main() {
+	client, _ := contextengine.New("127.0.0.1:1")
+	session := client.Session(&pb.SessionRef{AgentId: "a", SessionId: "s"})
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(300*time.Millisecond, cancel)
+	said := []*pb.Message{contextengine.User("said")}
+	_, err := session.Assemble(ctx, &pb.AssembleRequest{Ingest: said})
+	fmt.Println(int(status.Code(err)), session.Pending())
+}
+""",
+    "java": """
+import dev.contextengine.client.*;
+import dev.contextengine.v1.AssembleRequest;
+import io.grpc.Context;
+
+class Away {
+    public static void main(String[] none) throws Exception {
+        try (var client = ContextEngineClient.create("127.0.0.1:1")) {
+            var session = client.session("a", "s");
+            var said = AssembleRequest.newBuilder().addIngest(Messages.user("said")).build();
+            var caller = Context.current().withCancellation();
+            new Thread(() -> {
+                try {
+                    Thread.sleep(300);
+                } finally {
+                    caller.cancel(null);
+                    return;
+                }
+            }).start();
+            Object told = "answered";
+            try {
+                caller.call(() -> session.assemble(said));
+            } catch (ContextEngineException error) {
+                told = error.code().value();
+            }
+            System.out.println(told + " " + session.pending());
+        }
+    }
+}
+""",
+}
 
 
+@pytest.mark.skipif("typescript" not in NAMED, reason="TypeScript is not built here")
 def test_it_is_not_sent(address: str) -> None:
-    told = ran(ROOT / "clients" / "typescript", address, "--input-type=module", "-e", ASKED)
+    """A call that was cancelled before it was sent: gRPC for Node would send it, and it might be
+    done behind the caller's next one."""
+    told = ran(ROOT / "clients" / "typescript", address, "--input-type=module", "-e", NODE)
     assert json.loads(told) == [[CANCELLED], 0]
+
+
+@pytest.mark.parametrize("language", [name for name in AWAY if name in NAMED])
+def test_it_is_not_borne(language: str, tmp_path: Path) -> None:
+    """A call that is cancelled while it waits for a service that is away: its caller hears of it,
+    and none of its messages waits to be sent."""
+    suffix = {"typescript": ".mjs", "go": ".go", "java": ".java"}[language]
+    program = tmp_path / f"away{suffix}"
+    program.write_text(AWAY[language])
+    words = {
+        "typescript": ["node", "--input-type=module", "-e", AWAY[language]],
+        "go": ["go", "run", str(program)],
+        "java": ["java", "-cp", JAVA, str(program)],
+    }[language]
+    assert said(words, ROOT / "clients" / language) == f"{CANCELLED} 0\n"
+
+
+def said(words: list[str], folder: Path) -> str:
+    done = subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, timeout=150, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
