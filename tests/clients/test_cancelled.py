@@ -98,6 +98,40 @@ class Away {
 """,
 }
 
+INTERRUPTED = """
+import dev.contextengine.client.*;
+import dev.contextengine.v1.IngestRequest;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Random;
+
+class Interrupted {
+    public static void main(String[] spill) throws Exception {
+        var settings = ContextEngineClient.builder("127.0.0.1:1");
+        try (var client = settings.retryFor(Duration.ZERO).spillFile(Path.of(spill[0])).build()) {
+            var session = client.session("a", "s");
+            Runnable ingest = () -> session.ingest(
+                    IngestRequest.newBuilder().setMessage(Messages.user("said")).build());
+            var chance = new Random(1);
+            for (int i = 0; i < 300; i++) {
+                var caller = new Thread(() -> {
+                    try {
+                        ingest.run();
+                    } catch (ContextEngineException cancelled) {
+                        // Nothing of it waits.
+                    }
+                });
+                caller.start();
+                Thread.sleep(0, chance.nextInt(1_000_000));
+                caller.interrupt();
+                caller.join();
+            }
+            ingest.run();
+        }
+    }
+}
+"""
+
 
 @pytest.mark.skipif("typescript" not in NAMED, reason="TypeScript is not built here")
 def test_it_is_not_sent(address: str) -> None:
@@ -120,6 +154,13 @@ def test_it_is_not_borne(language: str, tmp_path: Path) -> None:
         "java": ["java", "-cp", JAVA, str(program)],
     }[language]
     assert said(words, ROOT / "clients" / language) == f"{CANCELLED} 0\n"
+
+
+@pytest.mark.skipif("java" not in NAMED, reason="Java is not built here")
+def test_an_interrupted_thread_leaves_the_spill_file_to_the_others(tmp_path: Path) -> None:
+    program = tmp_path / "Interrupted.java"
+    program.write_text(INTERRUPTED)
+    said(["java", "-cp", JAVA, str(program), str(tmp_path / "spill")], ROOT)
 
 
 def said(words: list[str], folder: Path) -> str:

@@ -4,12 +4,10 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import dev.contextengine.v1.AfterTurnRequest;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -17,9 +15,10 @@ import java.util.List;
 final class SpillFile implements AutoCloseable {
     private static final int MAX_VARINT_BYTES = 10;
 
-    private final FileChannel file;
+    /** Not a channel, which the interruption of a thread that uses it closes for all others. */
+    private final RandomAccessFile file;
 
-    private SpillFile(FileChannel file) {
+    private SpillFile(RandomAccessFile file) {
         this.file = file;
     }
 
@@ -28,12 +27,17 @@ final class SpillFile implements AutoCloseable {
         try {
             byte[] data = Files.exists(path) ? Files.readAllBytes(path) : new byte[0];
             int whole = read(path, data, into);
-            FileChannel file = FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-            file.truncate(whole).position(whole);
+            RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw");
+            cut(file, whole);
             return new SpillFile(file);
         } catch (IOException error) {
             throw new UncheckedIOException("spill file " + path + ": " + error.getMessage(), error);
         }
+    }
+
+    private static void cut(RandomAccessFile file, long length) throws IOException {
+        file.setLength(length);
+        file.seek(length);
     }
 
     /** Reads the records, and answers where the last whole one ends. */
@@ -65,18 +69,15 @@ final class SpillFile implements AutoCloseable {
     /** Adds a request. It is on the disk when this returns. */
     void append(AfterTurnRequest entry) {
         try {
-            long whole = file.position();
+            long whole = file.getFilePointer();
             try {
                 ByteArrayOutputStream record = new ByteArrayOutputStream();
                 entry.writeDelimitedTo(record);
-                ByteBuffer left = ByteBuffer.wrap(record.toByteArray());
-                while (left.hasRemaining()) {
-                    file.write(left);
-                }
-                file.force(false);
+                file.write(record.toByteArray());
+                file.getFD().sync();
             } catch (IOException error) {
                 // Half a record would be damage as soon as another follows it.
-                file.truncate(whole).position(whole);
+                cut(file, whole);
                 throw error;
             }
         } catch (IOException error) {
@@ -87,7 +88,7 @@ final class SpillFile implements AutoCloseable {
     /** Leaves the file empty. Where that fails its records are sent again, which does no harm. */
     void clear() {
         try {
-            file.truncate(0).position(0);
+            cut(file, 0);
         } catch (IOException harmless) {
             // See above.
         }
