@@ -163,6 +163,7 @@ def test_it_outlives_the_process(alone: Driver, address: str, session: Json, spi
         for n in range(3):
             assert mortal.assemble(session, step(user(f"m{n}"), user(f"n{n}"))).degraded
     whole = Path(spill).read_bytes()
+    assert not Path(spill).stat().st_mode & 0o077, "what was said is for others to read"
     # A last record that was being written when the process died is dropped.
     Path(spill).write_bytes(whole + whole[: len(whole) // 6])
     alone.connect(address, spill_file=spill)

@@ -4,6 +4,7 @@ behind its length."""
 from __future__ import annotations
 
 import os
+from io import FileIO
 from os import PathLike
 from pathlib import Path
 
@@ -16,12 +17,18 @@ class SpillDamaged(ValueError):
     """A spill file that is not one, or was damaged. Move it away to go on without what it holds."""
 
 
+def _own(path: str, flags: int) -> int:
+    """Opens a file; one that is not there yet is for its owner's eyes alone: it holds what was
+    said."""
+    return os.open(path, flags, 0o600)
+
+
 class Spill:
     """A spill file, open for appending. One client at a time."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path = Path(path)
-        self._file = self._path.open("ab", buffering=0)
+        self._file = FileIO(self._path, "a", opener=_own)
 
     def read(self) -> list[AfterTurnRequest]:
         """What the file holds. A last record that was cut off is taken away. Raises

@@ -6,8 +6,11 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -27,11 +30,25 @@ final class SpillFile implements AutoCloseable {
         try {
             byte[] data = Files.exists(path) ? Files.readAllBytes(path) : new byte[0];
             int whole = read(path, data, into);
+            create(path);
             RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw");
             cut(file, whole);
             return new SpillFile(file);
         } catch (IOException error) {
             throw new UncheckedIOException("spill file " + path + ": " + error.getMessage(), error);
+        }
+    }
+
+    /** Makes a file that is not there yet, for its owner's eyes alone: it holds what was said. */
+    private static void create(Path path) throws IOException {
+        boolean knowsOwners = path.getFileSystem().supportedFileAttributeViews().contains("posix");
+        FileAttribute<?>[] own = knowsOwners
+                ? new FileAttribute<?>[] {PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"))}
+                : new FileAttribute<?>[0];
+        try {
+            Files.createFile(path, own);
+        } catch (FileAlreadyExistsException there) {
+            // It stays as it is.
         }
     }
 
