@@ -255,11 +255,13 @@ func (s *Session) End(ctx context.Context, request *pb.EndSessionRequest) (*pb.E
 	return behind(ctx, s, func() (*pb.EndSessionResponse, error) { return s.client.ContextEngine.EndSession(ctx, request) })
 }
 
-// Delete erases the session and everything derived from it. This cannot be undone.
+// Delete erases the session and everything derived from it, what waits to be sent included. This cannot be undone.
 func (s *Session) Delete(ctx context.Context, request *pb.DeleteRequest) (*pb.DeleteResponse, error) {
+	ctx, cancel := s.client.deadline(ctx, "Sessions.Delete")
+	defer cancel()
 	request = shallow(orNew(request))
 	request.Session = s.ref
-	reply, err := s.client.Sessions.Delete(ctx, request)
+	reply, err := behind(ctx, s, func() (*pb.DeleteResponse, error) { return s.client.Sessions.Delete(ctx, request) })
 	s.forget(err)
 	return reply, err
 }

@@ -141,6 +141,19 @@ def test_a_refused_entry_does_not_block_what_follows(
     assert alone.ask("pending", session=session) == {"pending": 1, "rejected": 1}
 
 
+def test_what_waits_is_erased_with_its_session(
+    alone: Driver, scripted: Server, address: str, session: Json, spill: str
+) -> None:
+    alone.connect(DEAD, timeouts=QUICK, spill_file=spill)
+    alone.assemble(session, step(user("a")))
+    alone.connect(address, spill_file=spill)
+    assert alone.session(session, "delete", t.DeleteRequest(), t.DeleteResponse).deleted
+    assert alone.ask("pending") == {"pending": 0, "rejected": 0}
+    alone.ask("flush")
+    with pytest.raises(Refused, match="SESSION_NOT_FOUND"):
+        alone.export(session)
+
+
 def test_a_conflict_does_not_block_what_follows(
     alone: Driver, address: str, session: Json, spill: str
 ) -> None:

@@ -271,9 +271,9 @@ class AsyncSession:
         return self._client.sessions.export(self.ref, **more)
 
     async def delete(self, **more: Unpack[fields.Delete]) -> t.DeleteResponse:
-        """Erases the session and everything derived from it. This cannot be undone."""
-        self._keeper.forget()
-        return await self._client.sessions.delete(self.ref, **more)
+        """Erases the session and everything derived from it, what waits to be sent included. This
+        cannot be undone."""
+        return await self._changed(calls.DELETE, dict(more))
 
     def watch(self, **more: Unpack[fields.Resume]) -> AsyncStream[t.WatchResponse]:
         """Streams what happens to the session, from now or from a resume position. Needs a

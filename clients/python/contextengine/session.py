@@ -271,9 +271,9 @@ class Session:
         return self._client.sessions.export(self.ref, **more)
 
     def delete(self, **more: Unpack[fields.Delete]) -> t.DeleteResponse:
-        """Erases the session and everything derived from it. This cannot be undone."""
-        self._keeper.forget()
-        return self._client.sessions.delete(self.ref, **more)
+        """Erases the session and everything derived from it, what waits to be sent included. This
+        cannot be undone."""
+        return self._changed(calls.DELETE, dict(more))
 
     def watch(self, **more: Unpack[fields.Resume]) -> Stream[t.WatchResponse]:
         """Streams what happens to the session, from now or from a resume position. Needs a

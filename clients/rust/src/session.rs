@@ -201,10 +201,10 @@ impl Session {
         self.behind(request).await
     }
 
-    /// Erases the session and everything derived from it. This cannot be undone.
+    /// Erases the session and everything derived from it, what waits to be sent included. This cannot be undone.
     pub async fn delete(&self, mut request: DeleteRequest) -> Result<DeleteResponse, Error> {
         request.session = Some(self.session().clone());
-        let reply = self.client.call(request).await?;
+        let reply = self.behind(request).await?;
         self.forget();
         Ok(reply)
     }

@@ -194,7 +194,8 @@ class Driver {
   private async session(asked: Asked): Promise<Asked> {
     const given: string = asked["method"];
     const local = given.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-    const { input, output } = (t.ContextEngine.method as any)[RPCS[given] ?? local];
+    const methods: any = { ...t.ContextEngine.method, delete: t.Sessions.method.delete };
+    const { input, output } = methods[RPCS[given] ?? local];
     const request: any = read(input, asked["request"]);
     const options = { fallback: asked["fallback"] ?? undefined };
     const handle = this.handle(asked["session"]) as any;

@@ -242,9 +242,9 @@ export class Session {
     return this.client.contextEngine.disposeSession({ session: this.ref }, options);
   }
 
-  /** Erases the session and everything derived from it. This cannot be undone. */
+  /** Erases the session and everything derived from it, what waits to be sent included. This cannot be undone. */
   delete(request: Of<typeof Sessions.method.delete> = {}, options?: CallOptions): Promise<DeleteResponse> {
-    return this.changing(this.client.sessions.delete({ ...request, session: this.ref }, options));
+    return this.changing(this.behind(Sessions.method.delete, request, options));
   }
 
   /** Streams the session's rows as they are stored: the session, its messages in order, its summaries. */

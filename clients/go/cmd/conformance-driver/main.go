@@ -377,6 +377,8 @@ func (d *driver) session(ctx context.Context, a asked) (answer, error) {
 		return through(ctx, a, &pb.ResetSessionRequest{}, session.Reset)
 	case "end":
 		return through(ctx, a, &pb.EndSessionRequest{}, session.End)
+	case "delete":
+		return through(ctx, a, &pb.DeleteRequest{}, session.Delete)
 	case "dispose":
 		return responded(session.Dispose(ctx))
 	}

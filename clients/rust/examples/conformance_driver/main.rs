@@ -228,6 +228,7 @@ impl Driver {
             "end_as_subagent" => responded(session.end_as_subagent(read(request)?).await),
             "end" => responded(session.end(read(request)?).await),
             "dispose" => responded(session.call(read::<DisposeSessionRequest>(request)?).await),
+            "delete" => responded(session.delete(read(request)?).await),
             "reset" => responded(session.reset(read(request)?).await),
             "record_host_change" => responded(session.record_host_change(read(request)?).await),
             method => Err(format!("unknown method {method}").into()),

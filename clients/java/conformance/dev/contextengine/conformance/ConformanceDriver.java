@@ -36,6 +36,7 @@ import dev.contextengine.v1.BootstrapRequest;
 import dev.contextengine.v1.CallToolRequest;
 import dev.contextengine.v1.CommitCompactionRequest;
 import dev.contextengine.v1.CompactRequest;
+import dev.contextengine.v1.DeleteRequest;
 import dev.contextengine.v1.EndSessionRequest;
 import dev.contextengine.v1.EndSubagentRequest;
 import dev.contextengine.v1.ExportRequest;
@@ -355,6 +356,7 @@ public final class ConformanceDriver {
                 session.rollbackSubagent(read(RollbackSubagentSpawnRequest.parser(), request).getSpawnToken());
             case "end_as_subagent" -> session.endAsSubagent(read(EndSubagentRequest.parser(), request));
             case "end" -> session.end(read(EndSessionRequest.parser(), request));
+            case "delete" -> session.delete(read(DeleteRequest.parser(), request));
             case "dispose" -> session.dispose();
             case "compact" -> session.compact(read(CompactRequest.parser(), request));
             case "reset" -> session.reset(read(ResetSessionRequest.parser(), request));

@@ -33,6 +33,7 @@ import dev.contextengine.v1.ReportUsageResponse;
 import dev.contextengine.v1.ResetSessionRequest;
 import dev.contextengine.v1.ResetSessionResponse;
 import dev.contextengine.v1.SessionRef;
+import dev.contextengine.v1.SessionsGrpc;
 import io.grpc.Deadline;
 import io.grpc.MethodDescriptor;
 import java.util.List;
@@ -317,13 +318,13 @@ public final class Session extends SessionCalls {
     }
 
     /**
-     * Erases the session and everything derived from it. This cannot be undone.
+     * Erases the session and everything derived from it, what waits to be sent included. This cannot be undone.
      *
      * @param request the request
      * @return how it went
      */
     public DeleteResponse delete(DeleteRequest request) {
-        return changed(client.sessions().delete(request.toBuilder().setSession(ref).build()));
+        return changed(behind(SessionsGrpc.getDeleteMethod(), request.toBuilder().setSession(ref).build()));
     }
 
     /** Writes messages, or queues the entry that stands for them. */
