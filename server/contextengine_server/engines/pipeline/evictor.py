@@ -51,5 +51,7 @@ def _superseded(view: View, one: Observation, newest: int, offloaded: set[int]) 
     by = next((p.by for p in stale.parts if p.part == one.part), 0) if stale else 0
     while by in offloaded:
         stale = view.observations.stale.get(by)
-        by = stale.parts[0].by if stale is not None and len(stale.parts) == 1 else 0
+        after = stale.parts[0].by if stale is not None and len(stale.parts) == 1 else 0
+        # Of two results of one message that say the same, the second stands for the first.
+        by = after if after > by else 0
     return by if by <= newest else 0
