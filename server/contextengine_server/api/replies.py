@@ -99,7 +99,8 @@ def encode(assembly: Assembly, known_hash: bytes, known_epoch: str) -> ReplyFiel
     """The reply's fields, encoded; the frames of the items that the caller does not hold follow."""
     joined = assembly.joined
     # A hash is of what items say: an item held that has left the session would stand for another.
-    holds = known_hash and epochs.has_same_rows(known_epoch, assembly.epoch)
+    now = assembly.epoch
+    holds = known_hash and (known_epoch == now or epochs.has_same_rows(known_epoch, now))
     known = joined.length_of(known_hash) if holds else None
     reused = known or 0
     reply = out.AssembleResponse(

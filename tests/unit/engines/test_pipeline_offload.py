@@ -328,6 +328,22 @@ def test_neither_mask_nor_eviction_touches_what_is_short_and_it_stands_for_nothi
     assert slots[long].form is Form.HEAD_TAIL
 
 
+@pytest.mark.timeout(60)
+def test_two_results_of_one_message_that_say_the_same_end_the_search() -> None:
+    """The second stands for the first, under the same sequence: what stands for that message, which
+    is shown in short, was looked for without end."""
+    one = Session(eviction_min_age=3)
+    one.add(pb.ROLE_ASSISTANT, call("read", path="a"))
+    small = one.add(pb.ROLE_TOOL, result("small " * 500))
+    one.add(pb.ROLE_ASSISTANT, call("read", "a", path="a"), call("read", "b", path="a"))
+    both = one.add(pb.ROLE_TOOL, *(result("long " * 4_000, id=id) for id in "ab"))
+    for _ in range(60):
+        one.answer("probe", result("word " * 600))
+    slots = one.slots()
+    assert slots[both].form is Form.HEAD_TAIL
+    assert slots[small].form is Form.VERBATIM
+
+
 def test_a_mask_in_the_same_message_lifts_nothing() -> None:
     one = Session(observation_keep_window=1, observation_trigger_chars=50_000)
     both = one.answer("grep", result("x" * 9_000, id="a"), result("w " * 2_000, id="b"))
