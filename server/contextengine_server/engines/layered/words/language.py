@@ -10,7 +10,7 @@ import msgspec
 
 class SentencePattern:
     """A regular expression that is compiled when something is first looked for: all of them
-    together take a tenth of the time in which the server starts, and one engine alone needs
+    together take a twentieth of the time in which the server starts, and one engine alone needs
     them."""
 
     def __init__(self, pattern: str, flags: re.RegexFlag) -> None:
