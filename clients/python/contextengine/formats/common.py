@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..messages import compact_json
-from ..types import FilePart, ImagePart, Message, Part, TextPart
+from ..types import (
+    ROLE_ASSISTANT,
+    ROLE_DEVELOPER,
+    ROLE_SYSTEM,
+    FilePart,
+    ImagePart,
+    Message,
+    Part,
+    TextPart,
+)
 from .node import Node, storable
 
 Json = dict[str, Any]
@@ -103,3 +112,9 @@ def calls_of(message: Message) -> dict[str, str]:
 def joined(parts: Iterable[Part]) -> str:
     """The texts among the parts, joined by line ends."""
     return "\n".join(part.text.text for part in parts if part.HasField("text"))
+
+
+def has_results(message: Message) -> bool:
+    """Whether a message answers calls. A model's own may hold what its provider's tools found."""
+    others = (ROLE_ASSISTANT, ROLE_SYSTEM, ROLE_DEVELOPER)
+    return message.role not in others and any(p.HasField("tool_result") for p in message.parts)

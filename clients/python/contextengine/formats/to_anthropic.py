@@ -20,6 +20,7 @@ from ..types import (
     ToolResultPart,
 )
 from .anthropic import FORMAT
+from .common import has_results
 
 Block = dict[str, Any]
 
@@ -69,12 +70,6 @@ def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
             one["role"] = "user"
         before = one["role"]
     return ({"system": system} if system else {}) | {"messages": written}
-
-
-def has_results(message: Message) -> bool:
-    """Whether a message answers calls. A model's own may hold what its provider's tools found."""
-    others = (ROLE_ASSISTANT, ROLE_SYSTEM, ROLE_DEVELOPER)
-    return message.role not in others and any(p.HasField("tool_result") for p in message.parts)
 
 
 def behind_results(block: Mapping[str, Any]) -> bool:

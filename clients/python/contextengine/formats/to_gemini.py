@@ -18,8 +18,8 @@ from ..types import (
     ToolCallPart,
     ToolResultPart,
 )
+from .common import has_results
 from .gemini import FORMAT, INVENTED
-from .to_anthropic import has_results
 
 Json = dict[str, Any]
 

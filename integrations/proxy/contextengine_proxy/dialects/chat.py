@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contextengine.formats import from_openai, to_openai
+from contextengine.formats.common import has_results
 from contextengine.formats.node import Source
-from contextengine.formats.to_anthropic import has_results
 from contextengine.types import (
     ROLE_ASSISTANT,
     ROLE_DEVELOPER,

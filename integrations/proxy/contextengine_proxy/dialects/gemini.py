@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from contextengine.formats import from_gemini, to_gemini
+from contextengine.formats.common import has_results
 from contextengine.formats.node import Source, load
-from contextengine.formats.to_anthropic import has_results
 from contextengine.formats.to_gemini import behind_results
 from contextengine.types import ROLE_ASSISTANT, Message, Usage
 

@@ -110,8 +110,7 @@ class Assembler(msgspec.Struct, frozen=True):
         if call.live is not None:
             take_known_tokens(warm, call.live)
         call = await counted(call, encoding)
-        # What a warm session must hold is asked of it below: with the room to spare it would be
-        # read again for every larger budget.
+        # What a warm session must hold is asked of it below.
         first = None if known or call.whole else await self.store.head(scope)
         reach = None if call.whole else 0 if known else self._reach(call, first, selected.engine)
         async with self.sessions.open(scope, reach, lock=storing) as session:
