@@ -7,10 +7,25 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Flush sends what waits, of all sessions, the oldest first.
-func (c *Client) Flush(ctx context.Context) error { return c.flush(ctx, nil) }
+// Flush sends what waits, of all sessions, the oldest first. Where some of it cannot be sent it goes on with the other sessions,
+// and answers the first error.
+func (c *Client) Flush(ctx context.Context) error {
+	ctx, cancel := c.deadline(ctx, "ContextEngine.AfterTurn")
+	defer cancel()
+	var first error
+	for _, session := range c.queue.sessions() {
+		err := c.flush(ctx, session)
+		if first == nil {
+			first = err
+		}
+		if err != nil && ctx.Err() != nil {
+			break
+		}
+	}
+	return first
+}
 
-// flush sends what waits. Calls need not wait for each other: an entry goes only after the one before it was answered, and one
+// flush sends what waits of a session. Calls need not wait for each other: an entry goes only after the one before it was answered, and one
 // that two calls send is stored once.
 func (c *Client) flush(ctx context.Context, session *pb.SessionRef) error {
 	if c.queue.count(session) == 0 {

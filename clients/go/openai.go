@@ -122,10 +122,14 @@ func openAICall(n node, err *error) *pb.Part {
 }
 
 // ToOpenAI are the messages of a Chat Completions request. What came from OpenAI comes back as it was; what the format cannot
-// say is left out. A tool message with several results becomes several.
+// say is left out. A tool message with several results becomes several. What is said beside some of a step's results stands behind
+// them all: the API wants them directly behind the calls.
 func ToOpenAI(messages []*pb.Message) []json.RawMessage {
-	var written []json.RawMessage
+	var written, beside []json.RawMessage
 	for _, message := range messages {
+		if !hasResults(message) {
+			written, beside = append(written, beside...), nil
+		}
 		if message.GetNative().GetFormat() == OpenAIChat {
 			written = append(written, message.Native.Json)
 			continue
@@ -141,10 +145,15 @@ func ToOpenAI(messages []*pb.Message) []json.RawMessage {
 			}
 		}
 		if len(others) > 0 || results == 0 {
-			written = append(written, compact(toOpenAI(message, others)))
+			said := compact(toOpenAI(message, others))
+			if hasResults(message) {
+				beside = append(beside, said)
+			} else {
+				written = append(written, said)
+			}
 		}
 	}
-	return written
+	return append(written, beside...)
 }
 
 func toOpenAIResult(result *pb.ToolResultPart) object {

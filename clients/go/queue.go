@@ -74,19 +74,35 @@ func (q *queue) add(entry *pb.AfterTurnRequest) error {
 	return nil
 }
 
-// first is the oldest entry, of a session or of all. Nil: there is none.
+// first is the oldest entry of a session. Nil: there is none.
 func (q *queue) first(session *pb.SessionRef) *pb.AfterTurnRequest {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, entry := range q.entries {
+		if proto.Equal(session, entry.Session) {
+			return entry
+		}
+	}
+	return nil
+}
+
+// sessions are those that have entries, the one with the oldest entry first.
+func (q *queue) sessions() []*pb.SessionRef {
 	if q == nil {
 		return nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	var found []*pb.SessionRef
+	seen := map[[3]string]bool{}
 	for _, entry := range q.entries {
-		if session == nil || proto.Equal(session, entry.Session) {
-			return entry
+		names := [3]string{entry.Session.GetAgentId(), entry.Session.GetSessionId(), entry.Session.GetSessionKey()}
+		if !seen[names] {
+			found = append(found, entry.Session)
 		}
+		seen[names] = true
 	}
-	return nil
+	return found
 }
 
 // sent takes out an entry that the service has answered. False: another call had sent it as well, and was quicker.

@@ -141,6 +141,38 @@ def test_a_refused_entry_does_not_block_what_follows(
     assert alone.ask("pending", session=session) == {"pending": 1, "rejected": 1}
 
 
+def test_one_session_that_cannot_be_sent_holds_up_no_other(
+    alone: Driver, scripted: Server, session: Json
+) -> None:
+    down = failing(grpc.StatusCode.UNAVAILABLE)
+    scripted.answers |= {ASSEMBLE.path: down, AFTER_TURN.path: down}
+    alone.connect(scripted.address, **PATIENT)
+    ids = ("away", "quota", "well", "fine")
+    for turn in "12":
+        for id in ids:
+            alone.assemble({**session, "session_id": id}, step(user(f"{id}{turn}")))
+
+    def some(request: t.AfterTurnRequest, context: grpc.ServicerContext) -> t.AfterTurnResponse:
+        if request.session.session_id == "away":
+            down(request, context)
+        if request.session.session_id == "quota":
+            failing(grpc.StatusCode.RESOURCE_EXHAUSTED, info("SPAWN_LIMIT"))(request, context)
+        return t.AfterTurnResponse()
+
+    scripted.answers[AFTER_TURN.path] = some
+    scripted.requests.clear()
+    with pytest.raises(Refused) as caught:
+        alone.ask("flush")
+    # It says what went wrong first, and sends nothing of a session behind what it could not send.
+    assert caught.value.error["code"] == "UNAVAILABLE"
+    sent = [request.messages[0].id for request in scripted.requests]
+    assert sorted(sent) == ["away1", "fine1", "fine2", "quota1", "well1", "well2"]
+    assert alone.pending() == 4
+    scripted.answers.clear()
+    alone.ask("flush")
+    assert alone.pending() == 0
+
+
 def test_what_waits_is_erased_with_its_session(
     alone: Driver, scripted: Server, address: str, session: Json, spill: str
 ) -> None:

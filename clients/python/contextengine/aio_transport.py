@@ -22,6 +22,7 @@ from .attempts import Attempts
 from .calls import AFTER_TURN, Call
 from .connection import Connection
 from .errors import ContextEngineError, from_rpc_error
+from .pending import Pending
 from .requests import build
 from .types import SessionRef
 
@@ -73,7 +74,7 @@ class AsyncConnection(Connection):
         self, session: SessionRef | None = None, *, timeout: float | None = None
     ) -> None:
         """Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError
-        where the service is away.
+        where some of it cannot be sent, of several sessions the first one's: none holds up another.
 
         What the service refuses for what it is goes to `rejected`. Calls need not wait for each
         other: an entry goes only after the one before it was answered, and one that two calls send
@@ -82,13 +83,25 @@ class AsyncConnection(Connection):
         if self.queue is None or not self.queue.count(session):
             return
         attempts = Attempts(self.timeout_of(AFTER_TURN, timeout), time.monotonic)
-        while (entry := self.queue.first(session)) is not None:
+        first: ContextEngineError | None = None
+        for one in self.queue.sessions() if session is None else [session]:
+            try:
+                await self._flush(self.queue, one, attempts)
+            except ContextEngineError as error:
+                first = first or error
+                if attempts.remaining() == 0:
+                    break
+        if first is not None:
+            raise first
+
+    async def _flush(self, queue: Pending, session: SessionRef, attempts: Attempts) -> None:
+        while (entry := queue.first(session)) is not None:
             try:
                 await self.send(AFTER_TURN, entry, attempts.timeout())
             except ContextEngineError as error:
-                self.queue.failed(entry, error)
+                queue.failed(entry, error)
             else:
-                self.queue.sent(entry)
+                queue.sent(entry)
 
     async def __aenter__(self) -> Self:
         return self

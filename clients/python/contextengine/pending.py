@@ -76,12 +76,19 @@ class Pending:
             self._entries.append(entry)
             self._count, self._bytes = count, size
 
-    def first(self, session: SessionRef | None = None) -> AfterTurnRequest | None:
-        """The oldest entry, of a session or of all. None: there is none."""
+    def first(self, session: SessionRef) -> AfterTurnRequest | None:
+        """The oldest entry of a session. None: there is none."""
         with self._lock:
-            return next(
-                (entry for entry in self._entries if session in (None, entry.session)), None
-            )
+            return next((entry for entry in self._entries if entry.session == session), None)
+
+    def sessions(self) -> list[SessionRef]:
+        """The sessions that have entries, the one with the oldest entry first."""
+        with self._lock:
+            named = {
+                entry.session.SerializeToString(deterministic=True): entry.session
+                for entry in self._entries
+            }
+        return list(named.values())
 
     def sent(self, entry: AfterTurnRequest) -> bool:
         """Takes out an entry that the service has answered. False: another call had sent it as

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use tonic::Code;
 
 use crate::connection::{Connection, Deadline};
@@ -77,9 +78,20 @@ impl Client {
         self.inner.queue.as_ref().map_or_else(Vec::new, Queue::rejected)
     }
 
-    /// Sends what waits, of all sessions, the oldest first.
+    /// Sends what waits, of all sessions, the oldest first. Where some of it cannot be sent it goes on with the other sessions,
+    /// and answers the first error.
     pub async fn flush(&self) -> Result<(), Error> {
-        self.flush_of(None, None).await
+        let deadline = self.connection().deadline(&AFTER_TURN);
+        let mut first = Ok(());
+        for session in self.inner.queue.iter().flat_map(Queue::sessions) {
+            let sent = self.flush_of(&session, deadline).await;
+            let is_over = sent.is_err() && deadline.is_some_and(|end| end <= Instant::now());
+            first = first.and(sent);
+            if is_over {
+                break;
+            }
+        }
+        first
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -114,11 +126,11 @@ impl Client {
         }
     }
 
-    /// Sends what waits, of a session or of all, before a deadline.
+    /// Sends what waits of a session, before a deadline.
     ///
     /// Calls need not wait for each other: an entry goes only after the one before it was answered, and one that two calls send
     /// is stored once.
-    pub(crate) async fn flush_of(&self, session: Option<&SessionRef>, until: Deadline) -> Result<(), Error> {
+    pub(crate) async fn flush_of(&self, session: &SessionRef, until: Deadline) -> Result<(), Error> {
         let Some(queue) = &self.inner.queue else { return Ok(()) };
         let own = self.connection().deadline(&AFTER_TURN);
         let deadline = [until, own].into_iter().flatten().min();

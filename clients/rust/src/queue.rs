@@ -1,6 +1,6 @@
 //! What could not be sent while the service was away, in order, within bounds.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,9 +86,17 @@ impl Queue {
         Ok(())
     }
 
-    /// The oldest entry, of a session or of all.
-    pub(crate) fn first(&self, session: Option<&SessionRef>) -> Option<Arc<AfterTurnRequest>> {
-        self.lock().entries.iter().find(|entry| is_of(entry, session)).cloned()
+    /// The oldest entry of a session.
+    pub(crate) fn first(&self, session: &SessionRef) -> Option<Arc<AfterTurnRequest>> {
+        self.lock().entries.iter().find(|entry| entry.session.as_ref() == Some(session)).cloned()
+    }
+
+    /// The sessions that have entries, the one with the oldest entry first.
+    pub(crate) fn sessions(&self) -> Vec<SessionRef> {
+        let state = self.lock();
+        let mut seen = HashSet::new();
+        let named = state.entries.iter().filter_map(|entry| entry.session.as_ref());
+        named.filter(|session| seen.insert(*session)).cloned().collect()
     }
 
     /// Takes out an entry that the service has answered. False: another call had sent it as well, and was quicker.

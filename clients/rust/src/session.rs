@@ -80,7 +80,7 @@ impl Session {
 
     /// Sends what waits, the oldest first.
     pub async fn flush(&self) -> Result<(), Error> {
-        self.client.flush_of(Some(&self.session), None).await
+        self.client.flush_of(&self.session, None).await
     }
 
     /// Answers the whole context for one model call. It stores `ingest` first.
@@ -354,7 +354,7 @@ impl Session {
 
     /// Sends what waits, then the request, before one deadline.
     async fn sent<R: Rpc>(&self, request: &R, deadline: Deadline) -> Result<R::Reply, Error> {
-        self.client.flush_of(Some(&self.session), deadline).await?;
+        self.client.flush_of(&self.session, deadline).await?;
         self.client.connection().unary(request, deadline).await
     }
 

@@ -175,22 +175,41 @@ export class Client {
     return this.queue?.rejected ?? [];
   }
 
-  /** Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError where the service is away. */
+  /**
+   * Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError where some of it cannot be sent, of
+   * several sessions the first one's: none holds up another.
+   */
   async flush(session?: SessionRef, options: CallOptions = {}): Promise<void> {
-    if (!this.pending(session)) return;
+    const { queue } = this;
+    if (!queue || !this.pending(session)) return;
     const deadline = this.transport.deadline(ContextEngine.method.afterTurn, options);
     const { signal } = options;
-    // Calls need not wait for each other: an entry goes only after the one before it was answered, and one that two calls
-    // send is stored once.
+    const errors: unknown[] = [];
+    for (const one of session ? [session] : queue.sessions()) {
+      try {
+        await this.flushOf(queue, one, deadline, signal);
+      } catch (error) {
+        errors.push(error);
+        if (signal?.aborted || Date.now() >= deadline) break;
+      }
+    }
+    if (errors.length) throw errors[0];
+  }
+
+  /**
+   * Calls need not wait for each other: an entry goes only after the one before it was answered, and one that two calls send is
+   * stored once.
+   */
+  private async flushOf(queue: Queue, session: SessionRef, deadline: number, signal: AbortSignal | undefined): Promise<void> {
     let entry: AfterTurnRequest | undefined;
-    while ((entry = this.queue?.first(session)) !== undefined) {
+    while ((entry = queue.first(session)) !== undefined) {
       try {
         await this.contextEngine.afterTurn(entry, { timeoutMs: Math.max(1, deadline - Date.now()), signal });
       } catch (error) {
-        this.queue?.failed(entry, error);
+        queue.failed(entry, error);
         continue;
       }
-      this.queue?.sent(entry);
+      queue.sent(entry);
     }
   }
 

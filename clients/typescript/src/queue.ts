@@ -58,9 +58,18 @@ export class Queue {
     [this.messages, this.bytes] = [messages, bytes];
   }
 
-  /** The oldest entry, of a session or of all. */
-  first(session?: SessionRef): AfterTurnRequest | undefined {
+  /** The oldest entry of a session. */
+  first(session: SessionRef): AfterTurnRequest | undefined {
     return this.entries.find((entry) => isOf(entry, session));
+  }
+
+  /** The sessions that have entries, the one with the oldest entry first. */
+  sessions(): SessionRef[] {
+    const named = new Map<string, SessionRef>();
+    for (const { session } of this.entries) {
+      if (session) named.set(JSON.stringify([session.agentId, session.sessionId, session.sessionKey]), session);
+    }
+    return [...named.values()];
   }
 
   /** Takes out an entry that the service has answered. False: another call had sent it as well, and was quicker. */

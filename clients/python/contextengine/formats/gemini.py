@@ -50,13 +50,29 @@ def from_gemini(contents: Iterable[Source], system: Source | None = None) -> lis
     """
     head = [] if system is None else [_system(*load(system))]
     messages: list[Message] = []
-    open_calls: list[ToolCallPart] = []
+    step = _Step()
     for source in contents:
-        message = _message(*load(source), open_calls)
-        if message.role == ROLE_ASSISTANT:
-            open_calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
-        messages.append(message)
+        messages.append(_message(*load(source), step))
     return head + messages
+
+
+class _Step:
+    """The model's contents in a row, and what stands behind them before it speaks again."""
+
+    def __init__(self) -> None:
+        self.names = Counter[str]()
+        """Ids that were made up, and how often."""
+        self.waiting: list[ToolCallPart] = []
+        """Calls without a result."""
+        self.spoken = False
+        """Whether the newest content is the model's."""
+
+    def speaks(self, model: bool) -> None:
+        """Begins another content, and another step where the model speaks anew."""
+        if model and not self.spoken:
+            self.names.clear()
+            self.waiting.clear()
+        self.spoken = model
 
 
 def _system(node: Node, native: bytes) -> Message:
@@ -64,12 +80,12 @@ def _system(node: Node, native: bytes) -> Message:
     return Message(role=ROLE_SYSTEM, parts=parts, native=Native(format=FORMAT, json=native))
 
 
-def _message(node: Node, native: bytes, open_calls: list[ToolCallPart]) -> Message:
+def _message(node: Node, native: bytes, step: _Step) -> Message:
     role = node.text("role") or "user"
     if role not in ("user", "model"):
         raise node.error("role", "user or model is needed")
-    waiting, names = list(open_calls), Counter[str]()
-    parts = [_part(_snake(part), names, waiting) for part in node.nodes("parts")]
+    step.speaks(role == "model")
+    parts = [_part(_snake(part), step) for part in node.nodes("parts")]
     message = Message(parts=parts, native=Native(format=FORMAT, json=native))
     if role == "model":
         message.role = ROLE_ASSISTANT
@@ -80,26 +96,25 @@ def _message(node: Node, native: bytes, open_calls: list[ToolCallPart]) -> Messa
     return message
 
 
-def _part(node: Node, names: Counter[str], waiting: list[ToolCallPart]) -> Part:
-    """`names`: those that were made up in this message, and how often; `waiting`: calls without a
-    result."""
-    part = _content(node, names, waiting)
+def _part(node: Node, step: _Step) -> Part:
+    part = _content(node, step)
     signature = node.text("thought_signature")
     if signature:
         part.thought_signature = _signature(node, signature)
     return part
 
 
-def _content(node: Node, names: Counter[str], waiting: list[ToolCallPart]) -> Part:
+def _content(node: Node, step: _Step) -> Part:
     call, answer = node.node("function_call"), node.node("function_response")
     inline, file = node.node("inline_data"), node.node("file_data")
     if call is not None:
         made = ToolCallPart(call_id=call.text("id"), name=call.required("name"))
         made.arguments_json = compact_json(call.value.get("args") or {})
-        made.call_id = made.call_id or _invented(names, made.name, made.arguments_json)
+        made.call_id = made.call_id or _invented(step.names, made.name, made.arguments_json)
+        step.waiting.append(made)
         return Part(tool_call=made)
     if answer is not None:
-        return _answer(answer, names, waiting)
+        return _answer(answer, step)
     if inline is not None:
         mime = inline.text("mime_type")
         data = decoded(inline, "data")
@@ -120,16 +135,16 @@ def _content(node: Node, names: Counter[str], waiting: list[ToolCallPart]) -> Pa
     return Part(opaque=OpaquePart(format=FORMAT, type=kind, json=compact_json(node.value)))
 
 
-def _answer(node: Node, names: Counter[str], waiting: list[ToolCallPart]) -> Part:
+def _answer(node: Node, step: _Step) -> Part:
     """A result, with the id of the first open call of its name where it has none itself."""
     name, given = node.required("name"), node.text("id")
-    same = [call for call in waiting if call.name == name and given in ("", call.call_id)]
+    same = [call for call in step.waiting if call.name == name and given in ("", call.call_id)]
     if same:
-        waiting.remove(same[0])
+        step.waiting.remove(same[0])
     response = node.value.get("response")
     if not isinstance(response, Mapping):
         raise node.error("response", "an object is needed")
-    call_id = given or (same[0].call_id if same else _invented(names, name))
+    call_id = given or (same[0].call_id if same else _invented(step.names, name))
     result = ToolResultPart(call_id=call_id, name=name)
     said = next(iter(response.values())) if len(response) == 1 else None
     if isinstance(said, str) and next(iter(response)) in ("output", "error"):

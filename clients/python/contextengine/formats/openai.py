@@ -25,7 +25,7 @@ from ..types import (
     ToolCallPart,
     ToolResultPart,
 )
-from .common import data_url
+from .common import data_url, has_results
 from .node import Node, Source, load, storable
 
 FORMAT = "openai.chat"
@@ -53,10 +53,20 @@ def to_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The messages of a request. What came from OpenAI comes back as it was; what the format cannot
     say is left out.
 
-    A tool message with several results becomes several. Reasoning and other vendors' items have no
-    place.
+    A tool message with several results becomes several. What is said beside some of a step's
+    results stands behind them all: the API wants them directly behind the calls. Reasoning and
+    other vendors' items have no place.
     """
-    return [written for message in messages for written in _written(message)]
+    written: list[dict[str, Any]] = []
+    beside: list[dict[str, Any]] = []
+    for message in messages:
+        if not has_results(message):
+            written += beside
+            beside = []
+        results, others = _written(message)
+        written += results
+        (beside if has_results(message) else written).extend(others)
+    return written + beside
 
 
 def _message(node: Node, native: bytes) -> Message:
@@ -134,15 +144,14 @@ def _call(node: Node) -> Part:
     return Part(tool_call=call, provider_metadata_json=node.rest(*known, "custom"))
 
 
-def _written(message: Message) -> list[dict[str, Any]]:
+def _written(message: Message) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The results, or what came from OpenAI; and what else a message says."""
     if message.native.format == FORMAT:
-        return [json.loads(message.native.json)]
+        return [json.loads(message.native.json)], []
     results = [part.tool_result for part in message.parts if part.HasField("tool_result")]
     written = [_written_result(result) for result in results]
     others = [part for part in message.parts if not part.HasField("tool_result")]
-    if others or not results:
-        written.append(_written_message(message, others))
-    return written
+    return written, [] if results and not others else [_written_message(message, others)]
 
 
 def _written_result(result: ToolResultPart) -> dict[str, Any]:

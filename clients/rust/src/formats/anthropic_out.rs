@@ -58,7 +58,7 @@ pub fn to_anthropic<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Anth
 }
 
 /// Whether a message answers calls. A model's own may hold what its provider's tools found.
-fn has_results(message: &Message) -> bool {
+pub(super) fn has_results(message: &Message) -> bool {
     !matches!(message.role(), Role::Assistant | Role::System | Role::Developer)
         && message.parts.iter().any(|part| matches!(part.kind, Some(Kind::ToolResult(_))))
 }

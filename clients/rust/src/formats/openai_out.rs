@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::value::RawValue;
 
+use super::anthropic_out::has_results;
 use super::json::{Members, Value, get, members_of, object};
 use super::openai::OPENAI_CHAT;
 use crate::types::part::Kind;
@@ -11,10 +12,15 @@ use crate::types::{Message, OpaquePart, Part, Role, ToolCallPart, ToolResultPart
 use crate::types::{file_part, image_part};
 
 /// The messages of a Chat Completions request. What came from OpenAI comes back as it was; what the format cannot say is left
-/// out. A tool message with several results becomes several.
+/// out. A tool message with several results becomes several. What is said beside some of a step's results stands behind them all:
+/// the API wants them directly behind the calls.
 pub fn to_openai<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Box<RawValue>> {
     let mut written = Vec::new();
+    let mut beside = Vec::new();
     for message in messages {
+        if !has_results(message) {
+            written.append(&mut beside);
+        }
         if let Some(Value::Raw(native)) = native_of(message) {
             written.push(native);
             continue;
@@ -27,9 +33,11 @@ pub fn to_openai<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Box
             }
         }
         if !others.is_empty() || message.parts.is_empty() {
-            written.push(Value::Object(message_of(message, &others)).written());
+            let said = Value::Object(message_of(message, &others)).written();
+            if has_results(message) { beside.push(said) } else { written.push(said) }
         }
     }
+    written.append(&mut beside);
     written
 }
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 
 import { type Message, MessageSchema, type Part, Role, type ToolCallPart } from "../types.js";
-import { callsOf, decoded, type Kind, medium, opaque, part, said } from "./common.js";
+import { decoded, type Kind, medium, opaque, part, said } from "./common.js";
 import { compact, isObject, type Json, load, Node, type Source } from "./json.js";
 
 /** The name of the format of Gemini in `native`. */
@@ -29,44 +29,63 @@ export function fromGemini(contents: readonly Source[], system?: Source): Messag
     const parts = node.nodes("parts").map((one) => said(one.text("text")));
     head.push(create(MessageSchema, { role: Role.SYSTEM, parts, native: { format: GEMINI, json } }));
   }
-  let open: ToolCallPart[] = [];
+  const step: Step = { names: new Map(), waiting: [], spoken: false };
   const others = contents.map((source, index) => {
     const { node, native: json } = load(source, `contents[${index}]`);
-    const message = create(MessageSchema, { ...fromContent(node, [...open]), native: { format: GEMINI, json } });
-    if (message.role === Role.ASSISTANT) open = callsOf(message);
-    return message;
+    return create(MessageSchema, { ...fromContent(node, step), native: { format: GEMINI, json } });
   });
   return [...head, ...others];
 }
 
-function fromContent(node: Node, waiting: ToolCallPart[]): { role: Role; parts: Part[]; api?: string } {
+/** The model's contents in a row, and what stands behind them before it speaks again. */
+interface Step {
+  /** Ids that were made up, and how often. */
+  names: Map<string, number>;
+  /** Calls without a result. */
+  waiting: Call[];
+  /** Whether the newest content is the model's. */
+  spoken: boolean;
+}
+
+type Call = Pick<ToolCallPart, "callId" | "name">;
+
+/** Begins another content, and another step where the model speaks anew. */
+function speaks(step: Step, model: boolean): void {
+  if (model && !step.spoken) {
+    step.names.clear();
+    step.waiting = [];
+  }
+  step.spoken = model;
+}
+
+function fromContent(node: Node, step: Step): { role: Role; parts: Part[]; api?: string } {
   const role = node.text("role") || "user";
   if (role !== "user" && role !== "model") throw node.error("role", "user or model is needed");
-  const names = new Map<string, number>();
-  const parts = node.nodes("parts").map((one) => partOf(snake(one), names, waiting));
+  speaks(step, role === "model");
+  const parts = node.nodes("parts").map((one) => partOf(snake(one), step));
   if (role === "model") return { role: Role.ASSISTANT, parts, api: "google-generative-ai" };
   const results = parts.length > 0 && parts.every(({ kind }) => kind.case === "toolResult");
   return { role: results ? Role.TOOL : Role.USER, parts };
 }
 
-/** `names`: those that were made up in this message, and how often; `waiting`: calls without a result. */
-function partOf(node: Node, names: Map<string, number>, waiting: ToolCallPart[]): Part {
-  const made = contentOf(node, names, waiting);
+function partOf(node: Node, step: Step): Part {
+  const made = contentOf(node, step);
   const signature = node.text("thought_signature");
   if (!signature) return made;
   return { ...made, thoughtSignature: signature === STAND_IN ? encoder.encode(signature) : decoded(node, "thought_signature") };
 }
 
-function contentOf(node: Node, names: Map<string, number>, waiting: ToolCallPart[]): Part {
+function contentOf(node: Node, step: Step): Part {
   const [call, answer] = [node.node("function_call"), node.node("function_response")];
   const [inline, file] = [node.node("inline_data"), node.node("file_data")];
   if (call) {
     const argumentsJson = compact(call.value["args"] || {});
     const name = call.required("name");
-    const callId = call.text("id") || invented(names, name, argumentsJson);
+    const callId = call.text("id") || invented(step.names, name, argumentsJson);
+    step.waiting.push({ callId, name });
     return part({ case: "toolCall", value: { callId, name, argumentsJson } });
   }
-  if (answer) return answerOf(answer, names, waiting);
+  if (answer) return answerOf(answer, step);
   if (inline) return part(medium({ case: "data", value: decoded(inline, "data") }, inline.text("mime_type")));
   if (file) return part(medium({ case: "uri", value: file.required("file_uri") }, file.text("mime_type")));
   if ("text" in node.value) {
@@ -78,7 +97,7 @@ function contentOf(node: Node, names: Map<string, number>, waiting: ToolCallPart
 }
 
 /** A result, with the id of the first open call of its name where it has none itself. */
-function answerOf(node: Node, names: Map<string, number>, waiting: ToolCallPart[]): Part {
+function answerOf(node: Node, { names, waiting }: Step): Part {
   const [name, given] = [node.required("name"), node.text("id")];
   const place = waiting.findIndex((call) => call.name === name && (!given || given === call.callId));
   const [same] = place < 0 ? [] : waiting.splice(place, 1);

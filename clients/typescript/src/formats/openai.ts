@@ -11,7 +11,7 @@ import {
   type ToolCallPart,
   type ToolResultPart,
 } from "../types.js";
-import { argumentsOf, dataOf, urlOf } from "./common.js";
+import { argumentsOf, dataOf, hasResults, urlOf } from "./common.js";
 import { compact, decode, type Json, load, membersOf, type Node, parse, type Source, storable } from "./json.js";
 
 /** The name of the format of OpenAI Chat Completions in `native`. */
@@ -109,15 +109,27 @@ function callOf(node: Node): Part {
 
 /**
  * The messages of a Chat Completions request. What came from OpenAI comes back as it was; what the format cannot say is left
- * out. A tool message with several results becomes several.
+ * out. A tool message with several results becomes several. What is said beside some of a step's results stands behind them
+ * all: the API wants them directly behind the calls.
  */
 export function toOpenAI(messages: readonly Message[]): Json[] {
-  return messages.flatMap((message) => {
-    if (message.native?.format === OPENAI_CHAT) return [parse(message.native.json, "native") as Json];
+  const written: Json[] = [];
+  let beside: Json[] = [];
+  for (const message of messages) {
+    if (!hasResults(message)) {
+      written.push(...beside);
+      beside = [];
+    }
+    if (message.native?.format === OPENAI_CHAT) {
+      written.push(parse(message.native.json, "native") as Json);
+      continue;
+    }
     const results = message.parts.flatMap(({ kind }) => (kind.case === "toolResult" ? [resultIn(kind.value)] : []));
     const others = message.parts.filter(({ kind }) => kind.case !== "toolResult");
-    return others.length || !results.length ? [...results, messageIn(message, others)] : results;
-  });
+    written.push(...results);
+    if (others.length || !results.length) (hasResults(message) ? beside : written).push(messageIn(message, others));
+  }
+  return [...written, ...beside];
 }
 
 function resultIn({ callId, name, parts }: ToolResultPart): Json {

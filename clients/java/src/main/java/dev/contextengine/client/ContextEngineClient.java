@@ -6,6 +6,7 @@ import dev.contextengine.v1.ContextEngineGrpc;
 import dev.contextengine.v1.SessionRef;
 import io.grpc.Channel;
 import io.grpc.Deadline;
+import io.grpc.Status;
 import java.util.List;
 
 /**
@@ -134,9 +135,29 @@ public final class ContextEngineClient implements AutoCloseable {
         return queue == null ? List.of() : queue.rejected();
     }
 
-    /** Sends what waits, of all sessions, the oldest first. */
+    /**
+     * Sends what waits, of all sessions, the oldest first. Where some of it cannot be sent it goes on with the other sessions, and
+     * throws the first error.
+     */
     public void flush() {
-        flush(null);
+        if (queue == null) {
+            return;
+        }
+        Deadline deadline = transport.deadline(ContextEngineGrpc.getAfterTurnMethod());
+        ContextEngineException first = null;
+        for (SessionRef session : queue.sessions()) {
+            try {
+                flush(session, deadline);
+            } catch (ContextEngineException error) {
+                first = first == null ? error : first;
+                if (error.code() == Status.Code.CANCELLED || deadline != null && deadline.isExpired()) {
+                    break;
+                }
+            }
+        }
+        if (first != null) {
+            throw first;
+        }
     }
 
     /** Ends calls that run. What waits to be sent stays in the spill file, if there is one. */
@@ -166,8 +187,8 @@ public final class ContextEngineClient implements AutoCloseable {
     }
 
     /**
-     * Sends what waits, of a session or, where that is null, of all. Calls need not wait for each other: an entry goes only after
-     * the one before it was answered, and one that two calls send is stored once.
+     * Sends what waits of a session. Calls need not wait for each other: an entry goes only after the one before it was answered,
+     * and one that two calls send is stored once.
      */
     void flush(SessionRef session, Deadline deadline) {
         if (queue == null) {

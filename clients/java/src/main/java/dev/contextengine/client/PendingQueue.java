@@ -56,7 +56,12 @@ final class PendingQueue implements AutoCloseable {
         bytes += entry.getSerializedSize();
     }
 
-    /** The oldest entry, of a session or, where that is null, of all. Null: there is none. */
+    /** The sessions that have entries, the one with the oldest entry first. */
+    synchronized List<SessionRef> sessions() {
+        return entries.stream().map(AfterTurnRequest::getSession).distinct().toList();
+    }
+
+    /** The oldest entry of a session. Null: there is none. */
     synchronized AfterTurnRequest first(SessionRef session) {
         return entries.stream().filter(entry -> isOf(entry, session)).findFirst().orElse(null);
     }

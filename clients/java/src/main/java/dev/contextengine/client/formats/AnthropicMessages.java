@@ -207,7 +207,7 @@ public final class AnthropicMessages {
     }
 
     /** Whether a message answers calls. A model's own may hold what its provider's tools found. */
-    private static boolean hasResults(Message message) {
+    static boolean hasResults(Message message) {
         return switch (message.getRole()) {
             case ROLE_ASSISTANT, ROLE_SYSTEM, ROLE_DEVELOPER -> false;
             default -> message.getPartsList().stream().anyMatch(Part::hasToolResult);

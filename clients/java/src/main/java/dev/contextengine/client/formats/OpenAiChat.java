@@ -136,14 +136,21 @@ public final class OpenAiChat {
 
     /**
      * Writes the messages of a request. What came from OpenAI comes back as it was; what the format cannot say is left out. A
-     * tool message with several results becomes several.
+     * tool message with several results becomes several. What is said beside some of a step's results stands behind them all:
+     * the API wants them directly behind the calls.
      *
      * @param messages any messages
      * @return each message's JSON
      */
     public static List<String> write(List<Message> messages) {
         List<String> written = new ArrayList<>();
+        List<String> beside = new ArrayList<>();
         for (Message message : messages) {
+            boolean answers = AnthropicMessages.hasResults(message);
+            if (!answers) {
+                written.addAll(beside);
+                beside.clear();
+            }
             if (message.getNative().getFormat().equals(FORMAT)) {
                 written.add(message.getNative().getJson().toStringUtf8());
                 continue;
@@ -158,9 +165,10 @@ public final class OpenAiChat {
                 }
             }
             if (!others.isEmpty() || written.size() == before) {
-                written.add(Json.compact(messageIn(message, others)));
+                (answers ? beside : written).add(Json.compact(messageIn(message, others)));
             }
         }
+        written.addAll(beside);
         return written;
     }
 
