@@ -115,19 +115,19 @@ def lend(driver: Driver, server: Server, delay: float = 0, failures: int = 0) ->
 def test_a_lent_model_answers_and_fails(alone: Driver, scripted: Server) -> None:
     def script(requests: Requests) -> Replies:
         yield welcome(requests)
-        for name in ("one", "two"):
+        for name in ("one", "two", "three"):
             yield job(name)
             next(requests)
             yield received(name)
 
     asking = Asking(scripted, script)
-    lend(alone, scripted, failures=1)
+    lend(alone, scripted, failures=2)
     asking.hears("hello")
-    assert asking.hears("completion").completion == done(
-        "one", error="model_failed", retryable=True
-    )
-    assert asking.hears("completion").completion == done("two")
-    assert alone.ask("lent") == {"jobs": 2}
+    for name in ("one", "two"):
+        failed = done(name, error="model_failed", retryable=True)
+        assert asking.hears("completion").completion == failed
+    assert asking.hears("completion").completion == done("three")
+    assert alone.ask("lent") == {"jobs": 3}
 
 
 def test_work_in_hand_outlives_a_stream(alone: Driver, scripted: Server) -> None:

@@ -263,7 +263,11 @@ public final class ConformanceDriver {
         int failures = asked.get("failures").getAsInt();
         jobs.set(0);
         lending = client.lend(read(AttachRequest.Hello.parser(), asked.get("hello")), LentModel.ofText(job -> {
-            if (jobs.incrementAndGet() <= failures) {
+            int given = jobs.incrementAndGet();
+            if (given <= failures && given % 2 == 0) {
+                throw new StackOverflowError("nor this one");
+            }
+            if (given <= failures) {
                 throw new IllegalStateException("not this one");
             }
             Thread.sleep(delayMs);

@@ -194,12 +194,12 @@ public final class Lending implements AutoCloseable {
 
         private void run() {
             Completion.Builder answer;
-            Exception failure = null;
+            Throwable failure = null;
             try {
                 Completion completion = model.complete(job);
                 Texts.check(completion);
                 answer = completion.toBuilder();
-            } catch (Exception failed) {
+            } catch (Throwable failed) { // an error as well: its lease would be kept for ever
                 failure = failed;
                 answer = Completion.newBuilder().setError("model_failed").setRetryable(true);
             }
