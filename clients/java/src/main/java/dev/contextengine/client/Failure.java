@@ -9,6 +9,7 @@ import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
+import java.nio.channels.ClosedChannelException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -120,7 +121,13 @@ record Failure(
         }
         reason = reason.startsWith(PREFIX) ? reason.substring(PREFIX.length()) : reason;
         String message = status.getDescription() == null ? "no details" : status.getDescription();
-        return new Failure(status.getCode(), reason, message, List.copyOf(violations), metadata, retryAfter, cause);
+        return new Failure(codeOf(status), reason, message, List.copyOf(violations), metadata, retryAfter, cause);
+    }
+
+    /** gRPC's code, but for a connection that broke before gRPC saw it: that is UNKNOWN in Java alone, and UNAVAILABLE elsewhere. */
+    private static Status.Code codeOf(Status status) {
+        boolean broke = status.getCode() == Status.Code.UNKNOWN && status.getCause() instanceof ClosedChannelException;
+        return broke ? Status.Code.UNAVAILABLE : status.getCode();
     }
 
     /** Whether an error says that the service is away, rather than that something must be mended. */
