@@ -47,6 +47,21 @@ def test_all_results_of_a_step_stand_directly_behind_its_calls(
     assert rows([*messages[:3], *messages[1:3]]) == ["go", *["assistant", "c0", "stop"] * 2]
 
 
+@pytest.mark.parametrize("language", GEMINI)
+@pytest.mark.parametrize("name", ["langchain", "ai-sdk", "pi"])
+def test_so_they_do_in_the_forms_of_hosts(
+    name: str, language: str, everyone: dict[str, Driver]
+) -> None:
+    """Who sends them on to a provider as they are."""
+    calls = [tool_call(f"c{at}", "look", {}) for at in range(2)]
+    results = [tool_result(f"c{at}", f"found {at}", name="look") for at in range(2)]
+    stopped = t.Message(role=t.ROLE_USER, parts=[*results[0].parts, *user("stop").parts])
+    messages = [user("go"), assistant(tool_calls=calls), stopped, results[1], user("on")]
+    made = json.dumps(sent(everyone[language], name, messages))
+    places = [made.index(f'"{said}"') for said in ("go", "found 0", "found 1", "stop", "on")]
+    assert places == sorted(places)
+
+
 def pairs(messages: list[t.Message]) -> tuple[list[str], dict[str, list[str]]]:
     """The ids of the calls in order, and what answers each id."""
     calls: list[str] = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..messages import compact_json
@@ -118,3 +118,21 @@ def has_results(message: Message) -> bool:
     """Whether a message answers calls. A model's own may hold what its provider's tools found."""
     others = (ROLE_ASSISTANT, ROLE_SYSTEM, ROLE_DEVELOPER)
     return message.role not in others and any(p.HasField("tool_result") for p in message.parts)
+
+
+def in_steps(
+    written: Iterable[tuple[Message, Sequence[Json]]], key: str, result: str
+) -> list[Json]:
+    """What is written of messages, in order, but that what is said beside some of a step's results
+    stands behind them all: providers want them directly behind the calls. A row whose `key` is
+    `result` is one."""
+    rows: list[Json] = []
+    beside: list[Json] = []
+    for message, said in written:
+        if not has_results(message):
+            rows += [*beside, *said]
+            beside = []
+            continue
+        rows += [row for row in said if row.get(key) == result]
+        beside += [row for row in said if row.get(key) != result]
+    return rows + beside

@@ -18,7 +18,7 @@ from ..types import (
     ToolResultPart,
 )
 from .ai_sdk import FORMAT
-from .common import Json, as_value, calls_of, encoded, joined, more_of
+from .common import Json, as_value, calls_of, encoded, in_steps, joined, more_of
 
 _NAMES = {
     ROLE_ASSISTANT: "assistant",
@@ -35,14 +35,15 @@ def to_ai_sdk(messages: Iterable[Message]) -> list[Json]:
     """Messages of a prompt. What came from the AI SDK comes back as it was; what the format cannot
     say is left out.
 
-    Tool results stand in a message of their own. Bytes of pictures and files are base64.
+    Tool results stand in a message of their own. What is said beside some of a step's results
+    stands behind them all. Bytes of pictures and files are base64.
     """
     names: dict[str, str] = {}
-    written: list[Json] = []
+    written: list[tuple[Message, list[Json]]] = []
     for message in messages:
         names |= calls_of(message)
-        written += _written(message, names)
-    return written
+        written.append((message, _written(message, names)))
+    return in_steps(written, "role", "tool")
 
 
 def _written(message: Message, names: dict[str, str]) -> list[Json]:

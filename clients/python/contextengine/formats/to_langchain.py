@@ -18,7 +18,7 @@ from ..types import (
     ToolResultPart,
     Usage,
 )
-from .common import Json, as_value, calls_of, encoded, more_of
+from .common import Json, as_value, calls_of, encoded, in_steps, more_of
 from .langchain import FORMAT
 
 _TYPES = {ROLE_ASSISTANT: "ai", ROLE_DEVELOPER: "system", ROLE_SYSTEM: "system"}
@@ -29,14 +29,15 @@ def to_langchain(messages: Iterable[Message]) -> list[Json]:
     """Messages, each `{"type": …, "data": {…}}`. What came from LangChain comes back as it was;
     what the format cannot say is left out.
 
-    A tool message with several results becomes several.
+    A tool message with several results becomes several. What is said beside some of a step's
+    results stands behind them all.
     """
     names: dict[str, str] = {}
-    written: list[Json] = []
+    written: list[tuple[Message, list[Json]]] = []
     for message in messages:
         names |= calls_of(message)
-        written += _written(message, names)
-    return written
+        written.append((message, _written(message, names)))
+    return in_steps(written, "type", "tool")
 
 
 def _written(message: Message, names: dict[str, str]) -> list[Json]:

@@ -16,7 +16,7 @@ from ..types import (
     ToolResultPart,
     Usage,
 )
-from .common import Json, as_object, calls_of, encoded, joined, more_of
+from .common import Json, as_object, calls_of, encoded, in_steps, joined, more_of
 from .pi import FORMAT
 
 _ENTRIES = {
@@ -31,9 +31,11 @@ def to_pi(messages: Iterable[Message]) -> list[Json]:
     what the format cannot say is left out.
 
     Instructions have no place among them and become a user's. A tool message with several results
-    becomes several. A reply says what Pi insists on: a usage of zeros where none is known.
+    becomes several. What is said beside some of a step's results stands behind them all. A reply
+    says what Pi insists on: a usage of zeros where none is known.
     """
-    return [one for message, names in _named(messages) for one in _spoken(message, names)]
+    written = [(message, _spoken(message, names)) for message, names in _named(messages)]
+    return in_steps(written, "role", "toolResult")
 
 
 def to_pi_entries(messages: Iterable[Message]) -> list[Json]:

@@ -96,6 +96,24 @@ export function hasResults({ role, parts }: Message): boolean {
   return !other && parts.some(({ kind }) => kind.case === "toolResult");
 }
 
+/**
+ * What is written of messages, in order, but that what is said beside some of a step's results stands behind them all: providers
+ * want them directly behind the calls. A row whose `key` is `result` is one.
+ */
+export function inSteps(written: readonly (readonly [Message, Json[]])[], key: string, result: string): Json[] {
+  const rows: Json[] = [];
+  let beside: Json[] = [];
+  for (const [message, said] of written) {
+    if (!hasResults(message)) {
+      rows.push(...beside, ...said);
+      beside = [];
+      continue;
+    }
+    for (const row of said) (row[key] === result ? rows : beside).push(row);
+  }
+  return [...rows, ...beside];
+}
+
 /** The texts among parts, joined by line ends. */
 export function joined(parts: readonly Part[]): string {
   return parts.flatMap(({ kind }) => (kind.case === "text" ? [kind.value.text] : [])).join("\n");

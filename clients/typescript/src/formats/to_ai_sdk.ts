@@ -1,21 +1,23 @@
 import { type FilePart, type ImagePart, type Message, type Part, type ReasoningPart, Role, type ToolResultPart } from "../types.js";
 import { AI_SDK } from "./ai_sdk.js";
-import { asValue, callsOf, encoded, joined, moreOf } from "./common.js";
+import { asValue, callsOf, encoded, inSteps, joined, moreOf } from "./common.js";
 import { decode, isObject, type Json, membersOf, parse } from "./json.js";
 
 type Names = ReadonlyMap<string, string>;
 
 /**
  * Messages of a prompt of the AI SDK (`ModelMessage`). What came from there comes back as it was; what the format cannot say
- * is left out. Tool results stand in a message of their own. Bytes of pictures and files are base64.
+ * is left out. Tool results stand in a message of their own. What is said beside some of a step's results
+ * stands behind them all. Bytes of pictures and files are base64.
  */
 export function toAiSdk(messages: readonly Message[]): Json[] {
   // Of the tools that calls so far named, by the ids of the calls.
   const names = new Map<string, string>();
-  return messages.flatMap((message) => {
+  const written = messages.map((message) => {
     for (const { callId, name } of callsOf(message)) names.set(callId, name);
-    return rowsOf(message, names);
+    return [message, rowsOf(message, names)] as const;
   });
+  return inSteps(written, "role", "tool");
 }
 
 function rowsOf({ native, role, parts }: Message, names: Names): Json[] {

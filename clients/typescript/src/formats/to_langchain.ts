@@ -1,5 +1,5 @@
 import { type FilePart, type ImagePart, type Message, type Part, type ReasoningPart, Role, type ToolResultPart, type Usage } from "../types.js";
-import { asValue, callsOf, encoded, moreOf, urlOf } from "./common.js";
+import { asValue, callsOf, encoded, inSteps, moreOf, urlOf } from "./common.js";
 import { decode, isObject, type Json, membersOf, parse } from "./json.js";
 import { LANGCHAIN } from "./langchain.js";
 
@@ -10,15 +10,17 @@ const TYPES: Partial<Record<Role, string>> = { [Role.ASSISTANT]: "ai", [Role.DEV
 
 /**
  * Messages as LangChain stores them, each `{ type, data }`. What came from LangChain comes back as it was; what the format
- * cannot say is left out. A tool message with several results becomes several.
+ * cannot say is left out. A tool message with several results becomes several. What is said beside some of a step's results
+ * stands behind them all.
  */
 export function toLangChain(messages: readonly Message[]): Json[] {
   // Of the tools that calls so far named, by the ids of the calls.
   const names = new Map<string, string>();
-  return messages.flatMap((message) => {
+  const written = messages.map((message) => {
     for (const { callId, name } of callsOf(message)) names.set(callId, name);
-    return rowsOf(message, names);
+    return [message, rowsOf(message, names)] as const;
   });
+  return inSteps(written, "type", "tool");
 }
 
 function rowsOf(message: Message, names: Names): Json[] {

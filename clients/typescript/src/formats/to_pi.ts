@@ -3,7 +3,7 @@ import { timestampMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 
 import { newId } from "../ids.js";
 import { type Message, type Part, Role, type ToolResultPart, type Usage } from "../types.js";
-import { asObject, callsOf, encoded, joined, moreOf } from "./common.js";
+import { asObject, callsOf, encoded, inSteps, joined, moreOf } from "./common.js";
 import { decode, type Json, membersOf, parse } from "./json.js";
 import { PI } from "./pi.js";
 
@@ -12,12 +12,12 @@ type Names = ReadonlyMap<string, string>;
 /**
  * Messages as an agent of Pi or OpenClaw holds them (`AgentMessage`). What came from there comes back as it was; what the
  * format cannot say is left out. Instructions have no place among them and become a user's. A tool message with several
- * results becomes several. A reply says what Pi insists on: a usage of zeros where none is known.
+ * results becomes several; what is said beside some of a step's results stands behind them all. A reply says what Pi insists
+ * on: a usage of zeros where none is known.
  */
 export function toPi(messages: readonly Message[]): Json[] {
-  const found: Json[] = [];
-  for (const [message, names] of named(messages)) found.push(...spoken(message, names));
-  return found;
+  const written = Array.from(named(messages), ([message, names]) => [message, spoken(message, names)] as const);
+  return inSteps(written, "role", "toolResult");
 }
 
 /** Entries of a session, each below the one before it. What came from Pi comes back as it was, with the parent that it had. */
