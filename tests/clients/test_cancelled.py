@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.clients.drivers import JAVA, NAMED, ROOT
+from contextengine.calls import ASSEMBLE
+from tests.clients.drivers import JAVA, NAMED, PATIENCE_S, ROOT
 from tests.clients.node import ran
+from tests.unit.client.conftest import Server
 
 NODE = """
 import { Client, user } from "./dist/src/index.js";
@@ -98,6 +102,16 @@ class Away {
 """,
 }
 
+CLOSING = {
+    "typescript": (
+        "const signal = AbortSignal.timeout(300);",
+        "const signal = undefined; setTimeout(() => client.close(), 300);",
+    ),
+    "go": (", cancel)", ", func() { client.Close(); _ = cancel })"),
+    "java": ("caller.cancel(null);", "client.close();"),
+}
+"""What ends the client in the place of the call."""
+
 INTERRUPTED = """
 import dev.contextengine.client.*;
 import dev.contextengine.v1.IngestRequest;
@@ -145,15 +159,38 @@ def test_it_is_not_sent(address: str) -> None:
 def test_it_is_not_borne(language: str, tmp_path: Path) -> None:
     """A call that is cancelled while it waits for a service that is away: its caller hears of it,
     and none of its messages waits to be sent."""
-    suffix = {"typescript": ".mjs", "go": ".go", "java": ".java"}[language]
-    program = tmp_path / f"away{suffix}"
-    program.write_text(AWAY[language])
+    assert ran_as(language, AWAY[language], tmp_path) == f"{CANCELLED} 0\n"
+
+
+@pytest.mark.parametrize("language", [name for name in AWAY if name in NAMED])
+@pytest.mark.parametrize("service", ["away", "hung"])
+def test_calls_end_with_their_client(
+    service: str, language: str, scripted: Server, tmp_path: Path
+) -> None:
+    """They are cancelled by who closes it: none is sent again, waits for its answer or is borne."""
+    release = threading.Event()
+    scripted.answers[ASSEMBLE.path] = lambda *_: release.wait(PATIENCE_S)
+    program = AWAY[language].replace(*CLOSING[language])
+    if service == "hung":
+        program = program.replace("127.0.0.1:1", scripted.address)
+    began = time.monotonic()
+    try:
+        assert ran_as(language, program, tmp_path) == f"{CANCELLED} 0\n"
+        assert service == "away" or time.monotonic() - began < PATIENCE_S / 2
+    finally:
+        release.set()
+
+
+def ran_as(language: str, text: str, folder: Path) -> str:
+    """What a program says."""
+    program = folder / f"Away.{language}"
+    program.write_text(text)
     words = {
-        "typescript": ["node", "--input-type=module", "-e", AWAY[language]],
+        "typescript": ["node", "--input-type=module", "-e", text],
         "go": ["go", "run", str(program)],
         "java": ["java", "-cp", JAVA, str(program)],
     }[language]
-    assert said(words, ROOT / "clients" / language) == f"{CANCELLED} 0\n"
+    return said(words, ROOT / "clients" / language)
 
 
 @pytest.mark.skipif("java" not in NAMED, reason="Java is not built here")

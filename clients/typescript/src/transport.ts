@@ -77,6 +77,9 @@ export class Transport {
   private readonly absence = new Absence();
   /** Undefined: each call waits for the service by itself. */
   private readonly breaker: Breaker | undefined;
+  /** What ends each call that runs: gRPC's channel lets them go on. */
+  private readonly running = new Set<() => void>();
+  private closed = false;
 
   constructor(
     target: string,
@@ -88,8 +91,31 @@ export class Transport {
     this.breaker = options.breaker ? new Breaker(() => this.question()) : undefined;
   }
 
+  /** Ends calls that run. */
   close(): void {
+    this.closed = true;
+    for (const cancel of [...this.running]) cancel();
     this.channel.close();
+  }
+
+  /**
+   * Throws where the call was cancelled before anything of it was sent. gRPC would send it all the same, and tell the server
+   * afterwards: it might be done behind the caller's next one.
+   */
+  private wanted(signal: AbortSignal | undefined): void {
+    const why = this.closed ? "the client was closed" : "cancelled before it was sent";
+    if (this.closed || signal?.aborted) throw new ContextEngineError(why, { code: status.CANCELLED, violations: [] });
+  }
+
+  /** Cancels a call where its signal or this transport says so, until what is answered is called. */
+  private cancelling(call: { cancel(): void }, signal: AbortSignal | undefined): () => void {
+    const cancel = () => call.cancel();
+    signal?.addEventListener("abort", cancel);
+    this.running.add(cancel);
+    return () => {
+      signal?.removeEventListener("abort", cancel);
+      this.running.delete(cancel);
+    };
   }
 
   /** The rpcs of a service. */
@@ -165,7 +191,7 @@ export class Transport {
     deadline: number,
     signal: AbortSignal | undefined,
   ): Promise<MessageShape<O>> {
-    wanted(signal);
+    this.wanted(signal);
     return new Promise((resolve, reject) => {
       const call = this.channel.makeUnaryRequest(
         ...this.wire(method),
@@ -173,13 +199,12 @@ export class Transport {
         this.metadata(sessionOf(request)),
         grpcOptions(deadline),
         (error: ServiceError | null, reply?: MessageShape<O>) => {
-          signal?.removeEventListener("abort", cancel);
+          over();
           if (error) reject(error);
           else resolve(reply as MessageShape<O>);
         },
       );
-      const cancel = () => call.cancel();
-      signal?.addEventListener("abort", cancel);
+      const over = this.cancelling(call, signal);
     });
   }
 
@@ -201,7 +226,7 @@ export class Transport {
     requests: Requests<I> | undefined,
     options?: CallOptions,
   ): AsyncGenerator<MessageShape<O>, void> {
-    wanted(options?.signal);
+    this.wanted(options?.signal);
     const wired = this.wire<I, O>(method);
     const end = grpcOptions(this.deadline(method, options));
     const both = given ? undefined : this.channel.makeBidiStreamRequest(...wired, this.metadata(), end);
@@ -209,8 +234,7 @@ export class Transport {
     const metadata = () => this.metadata(sessionOf(request));
     const call = both ?? this.channel.makeServerStreamRequest(...wired, request, metadata(), end);
     call.on("error", () => undefined); // told by the iteration; a cancelled call has nobody else to tell
-    const cancel = () => call.cancel();
-    options?.signal?.addEventListener("abort", cancel);
+    const over = this.cancelling(call, options?.signal);
     let failed: unknown;
     const sending =
       requests === undefined || both === undefined
@@ -224,7 +248,7 @@ export class Transport {
     } catch (error) {
       throw failed ?? typed(error);
     } finally {
-      options?.signal?.removeEventListener("abort", cancel);
+      over();
       call.cancel();
       void sending;
     }
@@ -240,20 +264,19 @@ export class Transport {
     const all: MessageShape<I>[] = [];
     for await (const request of requests) all.push(checked(create(method.input, request)));
     const signal = options?.signal;
-    wanted(signal);
+    this.wanted(signal);
     return new Promise((resolve, reject) => {
       const call = this.channel.makeClientStreamRequest(
         ...this.wire<I, O>(method),
         this.metadata(all[0] && sessionOf(all[0])),
         grpcOptions(this.deadline(method, options)),
         (error: ServiceError | null, reply?: MessageShape<O>) => {
-          signal?.removeEventListener("abort", cancel);
+          over();
           if (error) reject(typed(error));
           else resolve(reply as MessageShape<O>);
         },
       );
-      const cancel = () => call.cancel();
-      signal?.addEventListener("abort", cancel);
+      const over = this.cancelling(call, signal);
       for (const request of all) call.write(request);
       call.end();
     });
@@ -290,14 +313,6 @@ export class Transport {
 
 function grpcOptions(deadline: number): GrpcOptions {
   return Number.isFinite(deadline) ? { deadline } : {};
-}
-
-/**
- * Throws where the call was cancelled before anything of it was sent. gRPC would send it all the same, and tell the server afterwards: it
- * might be done behind the caller's next one.
- */
-function wanted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new ContextEngineError("cancelled before it was sent", { code: status.CANCELLED, violations: [] });
 }
 
 /** The request, whose texts are all Unicode. Raises InvalidField. */

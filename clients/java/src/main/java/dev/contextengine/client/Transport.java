@@ -98,6 +98,9 @@ final class Transport implements AutoCloseable {
                 absence.end();
                 return reply;
             } catch (StatusRuntimeException thrown) {
+                if (isClosed()) { // whoever closed the client waits for nothing more, and has nothing queued
+                    throw Failure.of(Status.Code.CANCELLED, "", "the client was closed", thrown).typed();
+                }
                 ContextEngineException error = Failure.typed(thrown);
                 sleep(attempts.pause(error).orElseThrow(() -> error));
             }
