@@ -39,6 +39,7 @@ from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
+from contextengine_server.recall.snippets import TurnBeginnings
 from contextengine_server.runtime.errands import Errands
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.runtime.wanted import WantedJobs
@@ -194,7 +195,7 @@ async def running(
             tracer=tracer,
             weight=quotas.weight,
         )
-        indexer = Indexer(store)
+        indexer = Indexer(store, alone=not kind.shared)
         leftovers = LeftoverSweeper(store, clock_ms, shared=kind.shared)
         sweepers: list[Sweeper] = [ChildSweeper(core.children), leftovers]
         idle_ms = _idle_ms(settings)
@@ -204,7 +205,8 @@ async def running(
         sweepers += archive_sweepers(settings, core, room, metrics)
         scrub = _scrub(settings, core, metrics)
         sweepers += [] if scrub is None else [scrub]
-        archive = Archive(store, indexer, inherits, redact_all, counter.count_text_async)
+        count, beginnings = counter.count_text_async, TurnBeginnings(redact_all)
+        archive = Archive(store, indexer, inherits, redact_all, beginnings, count)
 
         examine = ServerChecks(
             settings,

@@ -10,7 +10,7 @@ from contextengine_server.store.protocols import Store
 
 from .index import Indexer
 from .lineage import Inherits
-from .snippets import Redact
+from .snippets import Redact, TurnBeginnings
 
 
 class Archive(msgspec.Struct, frozen=True):
@@ -21,5 +21,7 @@ class Archive(msgspec.Struct, frozen=True):
     inherits: Inherits
     redact: Redact
     """Takes secrets out of what is shown: out of many texts at once, each by itself."""
+    beginnings: TurnBeginnings
+    """How messages beside what is found begin."""
     count: Callable[[str], Awaitable[int]]
     """The tokens of a text, reference encoding."""

@@ -10,6 +10,7 @@ remembered that the cursors do not say: a restart goes on where it stopped.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from time import perf_counter
 
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.rows import MessageRow, SessionHead
 from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind, Progress
 
 from .texts import indexed_passages, summary_passages
@@ -43,15 +44,22 @@ _BEHIND = 1_000
 """Sessions that a start looks up at once."""
 _LARGE = 256 * 1024
 """Bytes of a message that is read in a thread."""
+_REMEMBERED = 10_000
+"""Sessions of which it is remembered that all is indexed."""
 
 log = structlog.get_logger("contextengine.recall")
 
 
 class Indexer:
-    """Brings the index up to the sessions. Use it on the store's event loop."""
+    """Brings the index up to the sessions. Use it on the store's event loop. `alone`: no other
+    server fills the same index, so that what this one did stands."""
 
-    def __init__(self, store: Store) -> None:
-        self._store, self._index = store, store.index
+    def __init__(self, store: Store, *, alone: bool = False) -> None:
+        self._store, self._index, self._alone = store, store.index, alone
+        self._whole: dict[Scope, Progress] = {}
+        """Sessions that are indexed up to a revision and were not noted since."""
+        self._taken = 0
+        """How often a session was taken up."""
         self._dirty: dict[Scope, None] = {}
         """Sessions to look at, in order."""
         self._urgent: dict[Scope, int] = {}
@@ -77,6 +85,25 @@ class Indexer:
             with suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
+
+    async def progress(self, head: SessionHead) -> Progress | None:
+        """How far the index has come with a session; from memory where all of this state is in
+        it."""
+        known = self._whole.get(head.scope)
+        if (
+            known is not None
+            and known.incarnation == head.incarnation
+            and known.revision >= head.revision
+            and head.scope not in self._dirty
+        ):
+            return known
+        taken = self._taken
+        progress = await self._index.progress(head.scope)
+        # Unless it was begun anew while this was read.
+        stands = head.scope not in self._dirty and taken == self._taken
+        if progress is not None and progress.done and stands and self._task is not None:
+            self._remember({head.scope: progress})
+        return progress
 
     async def reached(self, scope: Scope, revision: int) -> None:
         """Waits until all that a session brought up to a revision can be found. Raises what the
@@ -157,11 +184,14 @@ class Indexer:
     async def _write(self) -> None:
         """Indexes one piece, of as many sessions as there is room for."""
         steps, room = [], BATCH_CHARS
+        whole: dict[Scope, Progress] = {}
         for scope in sorted(self._dirty, key=self._by_haste):
             # Taken off before it is read: what is written meanwhile notes it again.
             self._dirty.pop(scope, None)
+            self._whole.pop(scope, None)
+            self._taken += 1
             try:
-                step, more = await self._step(scope, room)
+                step, more = await self._step(scope, room, whole)
             except BaseException:
                 self._dirty[scope] = None
                 raise
@@ -178,13 +208,22 @@ class Indexer:
         except BaseException:
             self._dirty.update(dict.fromkeys(step.scope for step in steps))
             raise
+        self._remember(whole)
         self._tell()
+
+    def _remember(self, whole: Mapping[Scope, Progress]) -> None:
+        self._whole |= whole if self._alone else {}
+        while len(self._whole) > _REMEMBERED:
+            del self._whole[next(iter(self._whole))]
 
     def _by_haste(self, scope: Scope) -> bool:
         return scope not in self._urgent
 
-    async def _step(self, scope: Scope, room: int) -> tuple[Advance | None, bool]:
-        """What a session brings next, and whether that is not all."""
+    async def _step(
+        self, scope: Scope, room: int, whole: dict[Scope, Progress]
+    ) -> tuple[Advance | None, bool]:
+        """What a session brings next, and whether that is not all. Where it is, `whole` has how far
+        the index will have come."""
         progress = await self._index.progress(scope)
         if progress is None:
             return None, False
@@ -208,6 +247,7 @@ class Indexer:
         done = replace(progress, cursor=after).done
         if done:
             after = replace(after, revision=progress.revision)
+            whole[scope] = replace(progress, cursor=after)
         if after == progress.cursor:
             return None, not done
         return Advance(scope, progress.incarnation, progress.cursor, after, documents), not done

@@ -104,7 +104,7 @@ class Searchable(NamedTuple):
 
 async def searchable(archive: Archive, head: SessionHead) -> Searchable:
     """How far a session's search comes now."""
-    index, progress = archive.store.index, await archive.store.index.progress(head.scope)
+    index, progress = archive.store.index, await archive.indexer.progress(head)
     if progress is None:
         return Searchable(head.revision, head.last_sequence)
     summarized = progress.summaries > 0 or not progress.last_sequence  # then they may be away

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from threading import Lock
 
 from contextengine_server.context.summary_text import fenced
+from contextengine_server.store.rows import MessageRow
+
+from .texts import searched_text
 
 SNIPPET_CHARS = 480
+TURN_CHARS = 240
+"""How much of a neighbouring turn is shown beside a hit."""
+_SHORT, _REMEMBERED = 2_048, 4_096
+"""Bytes of a message whose beginning is remembered, and how many are."""
 _EDGE = 24
 """How far an edge moves to the end of a word."""
 
@@ -72,13 +80,42 @@ def shown(
     return [fenced(around(text, *find(text))) for text in clean]
 
 
-def beginnings(texts: Sequence[str], redact: Redact, most: int) -> list[str]:
-    """At most `most` characters of how each text begins, redacted and fenced."""
-    # More than is shown is redacted: a secret that the edge of the snippet would cut is recognised
-    # only as a whole.
-    read = [(text[: 4 * most], len(text) > 4 * most) for text in texts]
-    clean = redact([_whole_words(text, False, cut) for text, cut in read])
-    return [fenced(around(text, 0, 0, most)) for text in clean]
+class TurnBeginnings:
+    """How messages begin, redacted and fenced: at most TURN_CHARS characters of each.
+
+    Who searches a session searches it again, and the same turns stand beside what is found. So
+    those of short messages are remembered, by what the store read of the message: a row that was
+    altered since is another one.
+    """
+
+    def __init__(self, redact: Redact) -> None:
+        self._redact = redact
+        self._known: dict[tuple[bytes, bytes], str] = {}
+        """By content hash and body; what was made first stands first."""
+        self._lock = Lock()
+
+    def of(self, rows: Sequence[MessageRow]) -> list[str]:
+        """The beginning of each row's message."""
+        keys = [(row.content_hash, row.body) for row in rows]
+        with self._lock:
+            known = {key: self._known[key] for key in keys if key in self._known}
+        new = {key: row for key, row in zip(keys, rows, strict=True) if key not in known}
+        if new:
+            made = dict(zip(new, self._made(list(new.values())), strict=True))
+            known |= made
+            with self._lock:
+                self._known |= {key: said for key, said in made.items() if len(key[1]) <= _SHORT}
+                while len(self._known) > _REMEMBERED:
+                    del self._known[next(iter(self._known))]
+        return [known[key] for key in keys]
+
+    def _made(self, rows: Sequence[MessageRow]) -> list[str]:
+        # More than is shown is redacted: a secret that the edge of the snippet would cut is
+        # recognised only as a whole.
+        texts = [searched_text(row) for row in rows]
+        most = 4 * TURN_CHARS
+        clean = self._redact([_whole_words(text[:most], False, len(text) > most) for text in texts])
+        return [fenced(around(text, 0, 0, TURN_CHARS)) for text in clean]
 
 
 def _whole_words(text: str, begins: bool, ends: bool) -> str:

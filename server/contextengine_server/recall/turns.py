@@ -12,11 +12,8 @@ from contextengine_server.store.search import Match, SearchSpan
 
 from .archive import Archive
 from .scan import chosen, match_of, rows_at
-from .snippets import Redact, beginnings
+from .snippets import TurnBeginnings
 from .texts import beside_loop, searched_text
-
-TURN_CHARS = 240
-"""How much of a neighbouring turn is shown beside a hit."""
 
 
 class RecalledTurn(msgspec.Struct, frozen=True):
@@ -56,16 +53,16 @@ async def turns_beside(
     made: dict[tuple[SearchSpan, int], RecalledTurn] = {}
     for span, places in wanted.items():
         rows = await rows_at(archive, span, [*places])
-        read = partial(_turns, rows, archive.redact)
+        read = partial(_turns, rows, archive.beginnings)
         for turn in await beside_loop(sum(len(row.body) for row in rows), read):
             made[span, turn.sequence] = turn
     return [(made.get((span, place - 1)), made.get((span, place + 1))) for span, place in hits]
 
 
-def _turns(rows: Sequence[MessageRow], redact: Redact) -> list[RecalledTurn]:
-    snippets = beginnings(_searched(rows), redact, TURN_CHARS)
+def _turns(rows: Sequence[MessageRow], beginnings: TurnBeginnings) -> list[RecalledTurn]:
     return [
-        RecalledTurn(row.sequence, row.role, said) for row, said in zip(rows, snippets, strict=True)
+        RecalledTurn(row.sequence, row.role, said)
+        for row, said in zip(rows, beginnings.of(rows), strict=True)
     ]
 
 

@@ -122,7 +122,7 @@ class SearchSpan(msgspec.Struct, frozen=True):
     """Only these places; None: all. Summaries are chosen by it."""
 
 
-class Match(msgspec.Struct, frozen=True):
+class Match(msgspec.Struct, frozen=True, gc=False):
     """A document that was found, with what its message's row says."""
 
     span: SearchSpan

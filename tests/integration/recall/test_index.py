@@ -10,6 +10,8 @@ import pytest
 from contextengine import ContextEngineError
 from contextengine_server.context.scope import Scope
 from contextengine_server.recall import index
+from contextengine_server.store.search import Progress, SearchIndex
+from tests import postgres
 from tests.integration.harness import House, ref
 
 from .asking import S, find, sequences, write
@@ -77,3 +79,53 @@ async def test_the_index_goes_on_after_a_restart(
             await asyncio.sleep(0.01)
     assert sequences(await house.client.recall.search(S, query="word 42", limit=1)) == [43]
     assert await house.app.store.index.behind(9) == []
+
+
+async def test_that_all_is_indexed_is_asked_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = house.app.store
+    asked: list[Scope] = []
+    progress = type(store.index).progress
+
+    async def counted(self: SearchIndex, scope: Scope) -> Progress | None:
+        asked.append(scope)
+        return await progress(self, scope)
+
+    async def searched(query: str) -> tuple[list[int], int]:
+        asked.clear()
+        found = await house.client.recall.search(S, query=query)
+        return sequences(found), found.revision
+
+    monkeypatch.setattr(type(store.index), "progress", counted)
+    revision = await write(house, S, "word one")
+    await find(house, "word")
+    if postgres.INSISTS:  # another server may begin the index anew
+        assert (await searched("word"), len(asked)) == (([1], revision), 1)
+        return
+    assert (await searched("word"), asked) == (([1], revision), [])
+    # What comes after is asked for until it is indexed, which is remembered as well.
+    revision = await write(house, S, "word two")
+    await searched("word")
+    assert asked
+    await find(house, "word")
+    assert (await searched("word"), asked) == (([2, 1], revision), [])
+    # So is that it is indexed when it was before this life of the server.
+    await house.restart()
+    await searched("word")
+    assert (await searched("word"), asked) == (([2, 1], revision), [])
+
+
+async def test_what_is_begun_anew_is_not_taken_for_whole(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wait_for_ever(_: index.Indexer) -> None:
+        await asyncio.Event().wait()
+
+    revision = await write(house, S, "word one")
+    found = await find(house, "word")
+    assert (sequences(found), found.revision) == ([1], revision)
+    monkeypatch.setattr(index.Indexer, "_write", wait_for_ever)
+    await house.app.store.index.renew(Scope("default", "agent", "s1"))
+    found = await house.client.recall.search(S, query="word")
+    assert (sequences(found), found.revision) == ([], 0)

@@ -16,6 +16,7 @@ from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
 from contextengine_server.recall.query import Query
 from contextengine_server.recall.search import search
+from contextengine_server.recall.snippets import TurnBeginnings
 from tests.integration.harness import ALICE, BOB, House, ref
 
 from .asking import find, work
@@ -96,7 +97,9 @@ async def test_an_incomplete_scope_recalls_nothing(guarded: House, sides: list[S
     head = await guarded.app.store.head(Scope("alice", "agent", "shared"))
     assert head is not None
     store = guarded.app.store
-    archive = Archive(store, Indexer(store), lambda head, revision: True, list, none_counted)
+    archive = Archive(
+        store, Indexer(store), lambda head, revision: True, list, TurnBeginnings(list), none_counted
+    )
     shared = ref("shared")
     await guarded.client.recall.search(shared, query="zebra", at_least_revision=head.revision)
     assert (await search(archive, head, Query("zebra"))).hits

@@ -9,7 +9,8 @@ The weights are fixed and modest: ones fitted to one kind of conversation harm a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import repeat
 from operator import attrgetter
 from types import MappingProxyType
 
@@ -29,6 +30,10 @@ ANSWER, GOES_ON, ASKING = 0.8, 0.5, 0.5
 BESIDE; what the one before it lends that one, in place of NEXT; and what it counts itself."""
 NEAR, NEARBY = 8, 0.04
 """How far the rest of a stretch of conversation reaches, and what each match in it lends."""
+_LENDS = (0.0, BESIDE, NEXT, *(NEARBY for _ in range(3, NEAR + 1)))
+_ANSWERS = (0.0, ANSWER, GOES_ON)
+"""By how far they stand from each other, what a message lends another; and one behind it, where
+what stands just before that only asks."""
 QUESTION_WORDS = 3
 """A query of so many words of content, none in quotes, is a question: what answers it may hold none
 of them. A name, an identifier or a phrase finds only where it stands."""
@@ -37,7 +42,7 @@ of them. A name, an identifier or a phrase finds only where it stands."""
 NOTHING: Mapping[int, float] = MappingProxyType({})
 
 
-class Ranked(msgspec.Struct, frozen=True):
+class Ranked(msgspec.Struct, frozen=True, gc=False):
     """A message by its place in the session, and how well it answers."""
 
     score: float
@@ -63,56 +68,62 @@ def lent(
     `question` also the neighbours themselves. What was `seen` is left out. `asked`: by place, the
     share of what is sought in a match that it only asks for."""
     own = {match.place: score for score, match in scored}
-    near, beside = _nearby(own), _lender(own, asked)
+    among = _among(own, asked)
     found: list[Ranked] = []
     for score, match in scored:
         place = match.place
         if place not in seen:
             if asked:
                 score *= 1 - (1 - ASKING) * asked.get(place, 0.0)
-            found.append(Ranked(score + (beside(place) + NEARBY * near[place]), place, match))
+            found.append(Ranked(score + among[place], place, match))
     if question:
-        others = {place + step for place in own for step in (-1, 1)} - own.keys()
-        ends = [(span.first, span.last) for span in spans]
-        found += [
-            Ranked(beside(place), place, None)
-            for place in others
-            if place not in seen and any(first <= place <= last for first, last in ends)
-        ]
+        others = {place - 1 for place in own} | {place + 1 for place in own}
+        others -= own.keys()
+        for span in spans:
+            first, last = span.first, span.last
+            some = [place for place in others if first <= place <= last and place not in seen]
+            found += map(Ranked, _beside(some, own, asked), some, repeat(None))
     found.sort(key=_BEST, reverse=True)
     return found
 
 
-def _nearby(own: Mapping[int, float]) -> dict[int, float]:
-    """By place, the scores in the rest of its stretch: of those within NEAR that do not stand
-    beside it."""
-    near = dict.fromkeys(own, 0.0)
+def _among(own: Mapping[int, float], asked: Mapping[int, float]) -> dict[int, float]:
+    """By place, what the other matches lend each: those beside it, and those in the rest of its
+    stretch."""
     places = sorted(own)
-    for at, place in enumerate(places, 1):
-        end = place + NEAR
-        for other in places[at : at + NEAR]:
-            if other > end:
-                break
-            if other > place + 2:
-                near[place] += own[other]
-                near[other] += own[place]
-    return near
+    scores = [own[place] for place in places]
+    count = len(places)
+    lent = [0.0] * count
+    for at, place in enumerate(places):
+        score, end = scores[at], place + NEAR
+        behind = at + 1
+        while behind < count and places[behind] <= end:
+            step = places[behind] - place
+            share = _LENDS[step]
+            lent[at] += share * scores[behind]
+            if asked and step <= 2:
+                share += (_ANSWERS[step] - share) * asked.get(place + step - 1, 0.0)
+            lent[behind] += share * score
+            behind += 1
+    return dict(zip(places, lent, strict=True))
 
 
-def _lender(own: Mapping[int, float], asked: Mapping[int, float]) -> Callable[[int], float]:
-    """Tells what the two messages on either side of a place lend it."""
-    get = own.get
-
-    def beside(place: int, before: float = BESIDE, gone_on: float = NEXT) -> float:
-        lent = get(place - 2, 0.0) * gone_on + get(place - 1, 0.0) * before
-        return lent + get(place + 1, 0.0) * BESIDE + get(place + 2, 0.0) * NEXT
-
-    def answering(place: int) -> float:
+def _beside(
+    places: Iterable[int], own: Mapping[int, float], asked: Mapping[int, float]
+) -> list[float]:
+    """What the two messages on either side lend each of these places, which match nothing."""
+    get, lent = own.get, []
+    for place in places:
         answers = asked.get(place - 1, 0.0)
-        before, gone_on = (ANSWER - BESIDE) * answers, (GOES_ON - NEXT) * answers
-        return beside(place, BESIDE + before, NEXT + gone_on)
-
-    return answering if asked else beside
+        before = BESIDE + (ANSWER - BESIDE) * answers
+        gone_on = NEXT + (GOES_ON - NEXT) * answers
+        lent.append(
+            get(place - 2, 0.0) * gone_on
+            + get(place - 1, 0.0) * before
+            + get(place + 1, 0.0) * BESIDE
+            + get(place + 2, 0.0) * NEXT
+        )
+    return lent
 
 
 _BEST = attrgetter("score", "place")

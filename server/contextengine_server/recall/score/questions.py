@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from contextengine_server.store.search import Match
 
@@ -21,6 +22,9 @@ _END = re.compile(r"[.!?]\s+|[。！？]|\n+")
 """Where a sentence ends. It begins with what ends it, and not with what stands before that, so that
 a text is gone through as fast as it is read."""
 _ASKS = ("?", "？")
+_SHORT = 2_000
+"""Characters of a text that is remembered in its two halves: who searches a session searches it
+again, and to part texts is the dearest of what a question asks for."""
 
 
 def asked_in(scored: Sequence[tuple[float, Match]], lanes: Sequence[Sought]) -> dict[int, float]:
@@ -37,17 +41,27 @@ def asked_in(scored: Sequence[tuple[float, Match]], lanes: Sequence[Sought]) -> 
 
 
 def _share(text: str, roots: Mapping[str, float]) -> float:
-    folded = text.lower()
-    there = [root for root in roots if root in folded]
+    asked, told = _remembered(text) if len(text) <= _SHORT else _halves(text)
+    only = whole = 0.0
+    for root, worth in roots.items() if asked else ():
+        if root in told:
+            whole += worth
+        elif root in asked:
+            whole += worth
+            only += worth
+    return only / whole if only else 0.0
+
+
+def _halves(text: str) -> tuple[str, str]:
+    """The sentences of a text that only ask, and all others, in lower case."""
     asked: list[str] = []
     told: list[str] = []
-    for row in _sentences(folded) if there else ():
+    for row in _sentences(text.lower()):
         (asked if row.endswith(_ASKS) and len(row) <= LONG else told).append(row)
-    if not asked:
-        return 0.0
-    rest = "\n".join(told)
-    only = sum(roots[root] for root in there if root not in rest)
-    return only / sum(roots[root] for root in there)
+    return "\n".join(asked), "\n".join(told)
+
+
+_remembered = lru_cache(maxsize=2_048)(_halves)
 
 
 def _sentences(text: str) -> Iterator[str]:

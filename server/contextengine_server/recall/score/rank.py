@@ -67,8 +67,7 @@ def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[floa
     that could be, 0 to 1. What only resembles a term is left out."""
     if not matches:
         return []
-    texts = [match.text for match in matches]
-    average = sum(map(len, texts)) / len(matches) or 1
+    average = sum([len(match.text) for match in matches]) / len(matches) or 1
     best: dict[str, float] = {}
     for one in lanes:
         best[one.term.text] = max(best.get(one.term.text, 0.0), one.worth * (_K1 + 1))
@@ -76,15 +75,16 @@ def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[floa
     looks = [_look(bit, one) for bit, one in enumerate(lanes)]
     of_bits: dict[int, list[list[_Look]]] = {}  # few: most texts match the same lanes as others do
     speakers = {one.term.text.lower() for one in lanes}
+    least, more = _K1 * (1 - _B), _K1 * _B / average
     scored = []
-    for match, text in zip(matches, texts, strict=True):
-        folded, bits = text.lower(), match.lanes
+    for match in matches:
+        folded, bits = match.text.lower(), match.lanes
         some = of_bits.get(bits)
         if some is None:
             some = of_bits[bits] = _looks_at(looks, bits)
-        score = _score(folded, some, _K1 * (1 - _B + _B * (len(text) / average)))
-        name, colon, _ = folded[:_SPEAKER].partition(": ")
-        if colon and not speakers.isdisjoint(name.split()):
+        score = _score(folded, some, least + more * len(folded))
+        colon = folded.find(": ", 0, _SPEAKER)
+        if colon >= 0 and not speakers.isdisjoint(folded[:colon].split()):
             score *= 1 + _SPOKEN
         if score > 0:
             share = score / whole
@@ -105,16 +105,17 @@ class _Look(NamedTuple):
     least: int
     """What it counts at least: that a word is there the index knows better, which knows its forms;
     a part of words it only takes to be there."""
-    worth: float
+    most: float
+    """What it would count if it stood there without end."""
 
 
 def _look(bit: int, one: Sought) -> _Look:
     if one.lane.substring:
-        return _Look(1 << bit, one.term.text, one.term.text.lower(), None, 0, one.worth)
+        return _Look(1 << bit, one.term.text, one.term.text.lower(), None, 0, one.worth * (_K1 + 1))
     root = one.term.root
     short = len(root) <= _SHORT and root.isascii()
     whole = re.compile(rf"\b{re.escape(root)}\b") if short else None
-    return _Look(1 << bit, one.term.text, root, whole, 1, one.worth)
+    return _Look(1 << bit, one.term.text, root, whole, 1, one.worth * (_K1 + 1))
 
 
 def _looks_at(looks: Sequence[_Look], bits: int) -> list[list[_Look]]:
@@ -131,11 +132,11 @@ def _score(folded: str, terms: Sequence[Sequence[_Look]], damped: float) -> floa
     score = 0.0
     for looks in terms:
         best = 0.0
-        for _, _, sought, whole, least, worth in looks:
+        for _, _, sought, whole, least, most in looks:
             times = folded.count(sought) if whole is None else len(whole.findall(folded))
             if times < least:
                 times = least
-            value = worth * times * (_K1 + 1) / (times + damped)
+            value = most * times / (times + damped)
             if value > best:
                 best = value
         score += best

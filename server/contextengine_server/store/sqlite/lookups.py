@@ -45,6 +45,7 @@ itself, since it lets others run meanwhile."""
 _KEPT_CHARS = 8_000_000
 """Characters of passages that are kept in memory, and what stands for what is beside a text."""
 _BESIDE_TEXT = 300
+_PART = (1 << PART_BITS) - 1
 
 Said = tuple[str, int, int | None, str, int]
 """What a passage says, and the role, time, host id and first revision of its message."""
@@ -224,8 +225,9 @@ def _ranked(
             rows = order[behind : behind + many]
         held = _said(db, kept, one, [-id for _, id, _ in rows]) if rows else {}
         for weight, id, bits in rows:
-            if -id in held:
-                match = _match(one.span, -id, held[-id], bits)
+            row = held.get(-id)
+            if row is not None:
+                match = _match(one.span, -id, row, bits)
                 yield weight, -match.place, match
         if len(rows) < many:
             break
@@ -239,13 +241,13 @@ lanes that match."""
 
 def _weighed(one: _Range, lanes: Sequence[Lane]) -> _Weighed:
     """All that these lanes match, where it is held."""
-    weights: dict[int, int] = {}
-    bits: dict[int, int] = {}
+    both: dict[int, int] = {}  # the weight of a passage, and below it the bits of its lanes
     for index, lane in enumerate(lanes):
+        more = lane.weight << MAX_LANES | 1 << index
         for id in one.ids(lane) or ():
-            weights[id] = weights.get(id, 0) + lane.weight
-            bits[id] = bits.get(id, 0) | 1 << index
-    return sorted((-weight, -id, bits[id]) for id, weight in weights.items())
+            both[id] = both.get(id, 0) + more
+    bits = (1 << MAX_LANES) - 1
+    return sorted([(-(known >> MAX_LANES), -id, known & bits) for id, known in both.items()])
 
 
 def _heaviest(
@@ -306,10 +308,13 @@ def _said(
         new = {id: (*row,) for id, *row in orjson.loads(rows)}
         kept.add(span.scope, one.number, since, new)
         said |= new
+    revision = span.revision
+    if not span.roles and span.start_ms is None and span.end_ms is None:
+        return {id: row for id, row in said.items() if row[4] <= revision}
     return {
         id: row
         for id, row in said.items()
-        if row[4] <= span.revision and _asked_for(span, row[1], row[2])
+        if row[4] <= revision and _asked_for(span, row[1], row[2])
     }
 
 
@@ -343,8 +348,8 @@ def _read(db: sqlite3.Connection, span: SearchSpan, ids: Sequence[int]) -> dict[
 
 
 def _match(span: SearchSpan, id: int, row: Sequence[Any], lanes: int = 0) -> Match:
-    text, role, time_ms, host_id, *_ = row
-    return Match(span, _place(id), id & (MAX_PARTS - 1), text, lanes, role, time_ms, host_id)
+    place, part = id >> PART_BITS & MAX_PLACE, id & _PART
+    return Match(span, place, part, row[0], lanes, row[1], row[2], row[3])
 
 
 def _place(id: int) -> int:
