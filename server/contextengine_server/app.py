@@ -70,6 +70,7 @@ from contextengine_server.wiring.memory import bytes_in_flight_of, memory_limit_
 from contextengine_server.wiring.replicas import exchange_of
 from contextengine_server.wiring.services import services_of
 from contextengine_server.wiring.summarizers import chain_of, longest_summary_s, models_of
+from contextengine_server.wiring.warm_up import warm_up
 
 log = get_logger("contextengine.app")
 
@@ -254,6 +255,8 @@ async def running(
         grace_s = settings.server.drain_grace.total_seconds()
         stack.push_async_callback(server.drain, grace_s, close=not ends)
         stack.callback(core.events.close)
+        late = asyncio.create_task(asyncio.to_thread(warm_up), name="warm-up")
+        stack.callback(late.cancel)
         background.start()
         indexer.start()
         lead = Lead(store.leases, process_id)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import socket
+from base64 import b64encode
 from importlib import resources
 from pathlib import Path
 
+import msgspec
 import pytest
 import tiktoken
 from tiktoken_ext import openai_public
 
 from contextengine_server.tokens import CorruptRanks, encodings
+from scripts import pack_ranks
 
 TEXT = (
     "It's 2024-05-15: naïve café, 漢字 😀 and <|endoftext|>\r\n\tdef f(x):  return x**2 // 3   \n\n"
@@ -22,12 +25,16 @@ TEXT = (
 def test_an_encoding_is_the_published_one(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """tiktoken's own definition, given our rank file as its cache, is the oracle."""
-    ranks = (
+    """tiktoken's own definition, given our ranks in the published form as its cache, is the oracle:
+    it knows the sha256 of what is published."""
+    packed = (
         resources.files("contextengine_server.tokens")
-        .joinpath("ranks", f"{name}.tiktoken")
+        .joinpath("ranks", f"{name}.msgpack")
         .read_bytes()
     )
+    tokens = msgspec.msgpack.decode(packed, type=list[bytes])
+    ranks = b"".join(b"%s %d\n" % (b64encode(token), rank) for rank, token in enumerate(tokens))
+    assert pack_ranks.packed(ranks) == packed
     url = f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
     (tmp_path / hashlib.sha1(url.encode()).hexdigest()).write_bytes(ranks)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))

@@ -20,6 +20,10 @@ class SentencePattern:
     def _compiled(self) -> re.Pattern[str]:
         return re.compile(*self._given)
 
+    def compile(self) -> None:
+        """Compiles it now."""
+        _ = self._compiled
+
     def search(self, text: str) -> re.Match[str] | None:
         """Its first match anywhere in a text."""
         return self._compiled.search(text)
@@ -49,3 +53,9 @@ class Language(msgspec.Struct, frozen=True):
     """Is found in one that only looks so: it asks for something to be done, or supposes it."""
     beyond_ascii: bool = False
     """True where none of them is in a sentence of ASCII alone, which is not looked at then."""
+
+    def compile(self) -> None:
+        """Compiles all patterns now."""
+        for pattern in msgspec.structs.astuple(self):
+            if isinstance(pattern, SentencePattern):
+                pattern.compile()
