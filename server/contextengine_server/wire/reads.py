@@ -57,6 +57,8 @@ _ERROR = re.compile(
     r"\[?error:|enoent:|eacces:|command failed|exit code [1-9]|permission denied|no such file",
     re.IGNORECASE,
 )
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+"""An integer that has perhaps more than 64 bits."""
 MIN_SAME_CHARS = 200
 """From so many characters on equal results are told by one of them, as in Hermes."""
 MAX_ARGUMENT_BYTES = 65_536
@@ -69,10 +71,7 @@ def read_key(tool: str, arguments_json: bytes) -> ReadKey | None:
     kind = _OF.get(name)
     if kind is None or len(arguments_json) > MAX_ARGUMENT_BYTES:
         return None
-    try:
-        given = json.loads(arguments_json or b"{}")
-    except (ValueError, RecursionError):
-        return None
+    given = _parsed(arguments_json)
     if not isinstance(given, dict):
         return None
     arguments = {
@@ -91,6 +90,19 @@ def read_key(tool: str, arguments_json: bytes) -> ReadKey | None:
     if kind in ("exec", "search"):  # where it runs, and how, is all of what it reads
         return ReadKey(_digest(kind, what, arguments))
     return ReadKey(_digest(kind, what), _digest(arguments) if arguments else b"")
+
+
+def _parsed(arguments_json: bytes) -> Any:
+    """A call's arguments; None where they are no JSON."""
+    try:
+        if _LONG_NUMBER.search(arguments_json) is None:
+            return orjson.loads(arguments_json or b"{}")
+    except ValueError:
+        pass
+    try:  # it takes NaN and halves of surrogate pairs as well, and rounds no integer
+        return json.loads(arguments_json)
+    except (ValueError, RecursionError):
+        return None
 
 
 def call_key(tool: str, arguments_json: bytes) -> bytes:

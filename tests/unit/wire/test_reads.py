@@ -51,12 +51,29 @@ def test_one_thing_has_one_key(one: ReadKey | None, other: ReadKey | None) -> No
         (key("grep", pattern="x"), key("grep", pattern="X")),
         (key("web_search", query="x", page=1), key("web_search", query="x", page=2)),
         (key("grep", pattern="x", path="a"), key("grep", pattern="x", path="b")),
+        (key("web_search", query="x", id=2**70), key("web_search", query="x", id=2**70 + 1)),
     ],
 )
 def test_other_things_have_other_targets(one: ReadKey | None, other: ReadKey | None) -> None:
     assert one is not None
     assert other is not None
     assert one.target != other.target
+
+
+@pytest.mark.parametrize(
+    "arguments", [b'{"path": "a", "limit": NaN}', b'{"path": "a", "of": "\\ud800"}']
+)
+def test_what_only_a_lenient_parser_reads_has_its_key(arguments: bytes) -> None:
+    whole, lenient = key("read", path="a"), read_key("read", arguments)
+    assert whole is not None
+    assert lenient is not None
+    assert (lenient.target, bool(lenient.extent)) == (whole.target, True)
+
+
+def test_a_key_is_what_it_was() -> None:
+    """Stores keep the target of a file that was read, to show it again behind a summary."""
+    one = key("read", path="src/naïve.py", offset=3)
+    assert one == ReadKey(bytes.fromhex("51799ca42b1e85ee"), bytes.fromhex("06b4ab43e57906b6"))
 
 
 def test_a_part_is_told_from_the_whole() -> None:
