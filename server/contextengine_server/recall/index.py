@@ -89,13 +89,8 @@ class Indexer:
     async def progress(self, head: SessionHead) -> Progress | None:
         """How far the index has come with a session; from memory where all of this state is in
         it."""
-        known = self._whole.get(head.scope)
-        if (
-            known is not None
-            and known.incarnation == head.incarnation
-            and known.revision >= head.revision
-            and head.scope not in self._dirty
-        ):
+        known = self._has(head.scope, head.revision)
+        if known is not None and known.incarnation == head.incarnation:
             return known
         taken = self._taken
         progress = await self._index.progress(head.scope)
@@ -105,10 +100,16 @@ class Indexer:
             self._remember({head.scope: progress})
         return progress
 
+    def _has(self, scope: Scope, revision: int) -> Progress | None:
+        """What is remembered of a session that is indexed up to a revision."""
+        known = self._whole.get(scope)
+        stands = known is not None and known.revision >= revision and scope not in self._dirty
+        return known if stands else None
+
     async def reached(self, scope: Scope, revision: int) -> None:
         """Waits until all that a session brought up to a revision can be found. Raises what the
         store raises."""
-        if self._task is None:
+        if self._task is None or self._has(scope, revision) is not None:
             return
         self._urgent[scope] = self._urgent.get(scope, 0) + 1
         try:
