@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from contextengine_server.cli.connection import event_loop
 from contextengine_server.cli.output import CommandFailed
+from contextengine_server.health.collector import resting, spare
 from contextengine_server.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ it tries again."""
 def serve(config: Path | None, flags: dict[str, Any]) -> None:
     """Serves until SIGTERM or SIGINT. Raises CommandFailed where it may not start, saying what to
     set: with status 2, or 75 where that may pass."""
+    with resting():
+        _start(config, flags)
+
+
+def _start(config: Path | None, flags: dict[str, Any]) -> None:
     from contextengine_server.config.lint import config_lint
     from contextengine_server.config.load import SettingsError, load_settings
     from contextengine_server.telemetry.logs import configure_logging
@@ -74,7 +80,6 @@ async def _serve(
     """Serves until SIGTERM or SIGINT, then drains and ends the process. `ready` is told the address
     once calls are answered; at SIGHUP `read` reads the settings again."""
     from contextengine_server.app import running
-    from contextengine_server.health.collector import spare
     from contextengine_server.slices import THREADS_WAIT_S
 
     log = get_logger("contextengine.app")
