@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import metadata
 from typing import Any
 
@@ -73,4 +74,10 @@ def _entries(group: str) -> list[metadata.EntryPoint]:
 
 
 def _package(entry: metadata.EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "a package"
+    return "a package" if entry.dist is None else _named(entry.dist)
+
+
+@lru_cache(maxsize=16)  # to ask for a name or a version is to parse all of what a package says
+def _named(package: metadata.Distribution) -> str:
+    said = package.metadata
+    return f"{said['Name']} {said['Version']}"
