@@ -4,7 +4,10 @@ words of their own, with other ids of calls."""
 from __future__ import annotations
 
 import json
+from itertools import cycle
 from pathlib import Path
+
+import pytest
 
 from contextengine import name_by_content as name
 from tests.hosts.sdk_hosts import Agent, AnthropicAgent, ChatAgent
@@ -26,16 +29,33 @@ async def brought(stage: Stage, agent: Agent) -> None:
     await soon(holds)
 
 
+BEGUN = {
+    "qwen-code": ["We are setting up the context.", "Got it. Thanks for the context!"],
+    "aider": [
+        "Change get_factorial() to use math.factorial",
+        "To make this change we need to modify `mathweb/flask/app.py`.",
+        "I switched to a new code base. Please don't consider the above files or try to edit them"
+        " any longer.",
+        "Ok.",
+        "Here are summaries of some files present in my git repository.",
+        "Ok, I won't try and edit those files without asking first.",
+        "I have *added these files to the chat* so you can go ahead and edit them.",
+        "Ok, any changes I propose will be to those files.",
+    ],
+}
+"""What hosts begin each conversation in a folder with: words of the user's, then the model's."""
+
+
+@pytest.mark.parametrize("host", BEGUN)
 async def test_what_a_host_says_in_the_models_name_tells_no_conversation_from_another(
-    tmp_path: Path,
+    host: str, tmp_path: Path
 ) -> None:
-    """As Qwen Code begins each conversation in a folder: they would all be one session."""
+    """They would all be one session, and each took it over from the one before."""
     async with staged(tmp_path) as stage:
         agents = [ChatAgent(stage.base, stream=False) for _ in range(2)]
         for at, agent in enumerate(agents):
-            agent.messages.append({"role": "user", "content": "We are setting up the context."})
-            told = {"role": "assistant", "content": "Got it. Thanks for the context!"}
-            agent.messages.append(told)
+            for told, role in zip(BEGUN[host], cycle(("user", "assistant")), strict=False):
+                agent.messages.append({"role": role, "content": told})
             for turn in range(2):
                 await agent.say(question(2 * at + turn))
         await stage.each_stored([agent.read() for agent in agents])
