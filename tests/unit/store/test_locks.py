@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import StoreInUse, StoreRefused
+from contextengine_server.store.rows import Debt
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.store.sqlite.copies import restore
 from contextengine_server.testing.store.rows import Pen
@@ -90,3 +92,19 @@ async def test_a_restore_into_no_place_still_finds_no_database_there(tmp_path: P
     await opened(path)
     restore(path, target, replace=False)
     await opened(target)
+
+
+async def test_work_that_a_killed_server_had_begun_is_there_at_once_for_the_next(
+    tmp_path: Path,
+) -> None:
+    """Nobody else can have the file: a lease that had to lapse first kept the session from being
+    compacted meanwhile."""
+    debt = Debt(Scope("acme", "main", "s"), "compact", 1)
+    for attempts, owner in enumerate(("killed", "next"), 1):
+        store = SqliteStore(tmp_path / "store.db")
+        await store.open()
+        await store.add_debt(debt)
+        claimed = await store.claim_debt(owner, now_ms=10, lease_ms=15_000)
+        assert claimed is not None
+        assert (claimed.lease_owner, claimed.attempts) == (owner, attempts)
+        await store.close()

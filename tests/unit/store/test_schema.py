@@ -200,9 +200,10 @@ def test_every_statement_goes_by_an_index(path: Path, name: str, statement: str)
             f"EXPLAIN QUERY PLAN {statement}", names or [1] * statement.count("?")
         ).fetchall()
     # A count reads its index whole, gauges the short tables of what waits, the doctor without a
-    # server every assignment, a start every quota, and an operator's command every chunk; the
-    # queue of debts is an index of its own, and a JSON list is one.
-    whole = "heads.count_all", "workload", "assignments.all", "quotas.all", *OPERATORS
+    # server every assignment, a start every quota and debt, and an operator's command every chunk;
+    # the queue of debts is an index of its own, and a JSON list is one.
+    at_start = "quotas.all", "debts.take_back"
+    whole = "heads.count_all", "workload", "assignments.all", *at_start, *OPERATORS
     allowed = {"json_each"} | (
         {"due"}
         if name in ("debts.due", "debts.debtors")

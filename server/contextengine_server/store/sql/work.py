@@ -45,6 +45,9 @@ class DebtStatements:
         )
         self.extend = f"UPDATE debts SET lease_until_ms = :until WHERE {leased}"
         self.finish = f"DELETE FROM debts WHERE {leased}"
+        self.take_back = (
+            "UPDATE debts SET lease_owner = '', lease_until_ms = 0 WHERE lease_until_ms > 0"
+        )
         self.put_back = (
             "UPDATE debts SET lease_owner = '', lease_until_ms = 0, not_before_ms = :not_before,"
             f" last_error = :error, held = :hold WHERE {leased}"

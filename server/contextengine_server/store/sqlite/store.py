@@ -102,6 +102,7 @@ class _Open:
             self.lock.hold()
             writing = database.connect_writer(path, forced=forced)
             space.prepare(writing, path)
+            writes.take_back_debts(writing)
             self.searchable = passages.prepare(writing)
             self.writer = Writer(writing, loop)
             self.checkpoints = Checkpoints(database.connect(path), self.writer.log_grew)

@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -297,6 +298,13 @@ def release_debt(
         db.execute(
             SQL.debts.put_back, _lease(debt, not_before=not_before_ms, error=error, hold=held)
         )
+
+
+def take_back_debts(db: sqlite3.Connection) -> None:
+    """Ends all leases: whoever had them is gone, since nobody else has the database open. A disk
+    that is full leaves them to lapse."""
+    with suppress(sqlite3.OperationalError):
+        db.execute(SQL.debts.take_back)
 
 
 def _lease(debt: Debt, **more: Any) -> dict[str, Any]:

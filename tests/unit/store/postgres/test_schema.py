@@ -110,7 +110,7 @@ async def test_the_migrations_end_in_the_tables(url: str) -> None:
 WHOLE = re.compile(
     r"heads\.(count_|forget_tenant|idle|\w+_tenant)|workload|assignments\.all|quotas\.all|"
     r"chunks\.(totals|sessions|prune)|PRUNE_CHUNKS|"
-    r"debts\.(due|debtors)|spawns\.(forget|due|any_over)|BEHIND"
+    r"debts\.(due|debtors|take_back)|spawns\.(forget|due|any_over)|BEHIND"
 )
 """What operators, gauges and starts ask of all tenants, and queues, which are short."""
 
