@@ -39,6 +39,7 @@ from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
+from contextengine_server.recall.score.questions import Questions
 from contextengine_server.recall.snippets import TurnBeginnings
 from contextengine_server.runtime.errands import Errands
 from contextengine_server.runtime.guard_states import StoredStates
@@ -206,8 +207,16 @@ async def running(
         sweepers += archive_sweepers(settings, core, room, metrics)
         scrub = _scrub(settings, core, metrics)
         sweepers += [] if scrub is None else [scrub]
-        count, beginnings = counter.count_text_async, TurnBeginnings(redact_all)
-        archive = Archive(store, indexer, inherits, redact_all, beginnings, count)
+        archive = Archive(
+            store,
+            indexer,
+            inherits,
+            redact_all,
+            TurnBeginnings(redact_all),
+            Questions(),
+            counter.count_text_async,
+        )
+        store.observe(archive)
 
         examine = ServerChecks(
             settings,

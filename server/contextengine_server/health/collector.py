@@ -16,11 +16,13 @@ what is left once more, and how often that until it looks at all there is."""
 def resting() -> Iterator[None]:
     """Has the collector wait until `spare`, or the end: a start makes what stays, and to look at it
     on the way took a twentieth of it."""
+    working = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if working:
+            gc.enable()
 
 
 def spare() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
+from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Commit
 
 from .index import Indexer
 from .lineage import Inherits
+from .score.questions import Questions
 from .snippets import Redact, TurnBeginnings
 
 
@@ -23,5 +26,15 @@ class Archive(msgspec.Struct, frozen=True):
     """Takes secrets out of what is shown: out of many texts at once, each by itself."""
     beginnings: TurnBeginnings
     """How messages beside what is found begin."""
+    questions: Questions
+    """Which messages only ask."""
     count: Callable[[str], Awaitable[int]]
     """The tokens of a text, reference encoding."""
+
+    def committed(self, commit: Commit) -> None:
+        """See Observer. What is remembered is of texts, which no commit changes."""
+
+    def erased(self, scopes: Sequence[Scope]) -> None:
+        """See Observer. What is remembered of texts is of no session: all of it goes."""
+        self.beginnings.clear()
+        self.questions.clear()

@@ -27,7 +27,6 @@ from .query import Hit, Query
 from .scan import scanned
 from .score.dates import dated, dates_in
 from .score.neighbours import NOTHING, Ranked, asks, lent
-from .score.questions import asked_in
 from .score.rank import Sought, ranked, sought
 from .snippets import densest, shown
 from .terms import Term, terms_of
@@ -201,7 +200,7 @@ async def ranked_messages(
         if matches is None:
             matches = await archive.store.index.find(spans, [one.lane for one in lanes], wanted)
         known = None
-        order, total = await _ordered(matches, spans, terms, lanes, query, block)
+        order, total = await _ordered(archive, matches, spans, terms, lanes, query, block)
         found = await _shown(archive, spans, order, skip, need)
         whole = len(matches) < wanted
         if whole or len(found) > need:
@@ -233,6 +232,7 @@ async def _shown(
 
 
 async def _ordered(
+    archive: Archive,
     matches: Sequence[Match],
     spans: Sequence[SearchSpan],
     terms: Sequence[Term],
@@ -250,7 +250,9 @@ async def _ordered(
         size = sum(len(match.text) for match in some)
         scored = await beside_loop(size, ranked, some, lanes)
         total += len(scored)
-        asked = await beside_loop(size, asked_in, scored, lanes) if question else NOTHING
+        asked = NOTHING
+        if question:
+            asked = await beside_loop(size, archive.questions.asked_in, scored, lanes)
         piece = lent(dated(scored, dates), spans, seen, question, asked)
         seen.update(one.place for one in piece)
         order += piece

@@ -58,6 +58,8 @@ class Indexer:
         self._store, self._index, self._alone = store, store.index, alone
         self._whole: dict[Scope, Progress] = {}
         """Sessions that are indexed up to a revision and were not noted since."""
+        self._broken: dict[Scope, Exception] = {}
+        """Sessions whose next step failed, and why."""
         self._taken = 0
         """How often a session was taken up."""
         self._dirty: dict[Scope, None] = {}
@@ -80,6 +82,7 @@ class Indexer:
     async def stop(self) -> None:
         """Ends the work; the next start goes on with it."""
         self._index.noted = lambda scope: None
+        self._whole.clear()  # nobody notes what comes from now on
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -118,11 +121,12 @@ class Indexer:
                 progress = await self._index.progress(scope)
                 if progress is None or progress.done or progress.cursor.revision >= revision:
                     return
+                self._broken.pop(scope, None)
                 self._note(scope)
                 self._hurry.set()
                 await moved.wait()
-                if self._failure is not None:
-                    raise self._failure
+                if failure := self._failure or self._broken.get(scope):
+                    raise failure
         finally:
             self._urgent[scope] -= 1
             if not self._urgent[scope]:
@@ -184,18 +188,26 @@ class Indexer:
 
     async def _write(self) -> None:
         """Indexes one piece, of as many sessions as there is room for."""
-        steps, room = [], BATCH_CHARS
+        steps: list[Advance] = []
+        room = BATCH_CHARS
         whole: dict[Scope, Progress] = {}
         for scope in sorted(self._dirty, key=self._by_haste):
             # Taken off before it is read: what is written meanwhile notes it again.
             self._dirty.pop(scope, None)
             self._whole.pop(scope, None)
+            self._broken.pop(scope, None)
             self._taken += 1
             try:
                 step, more = await self._step(scope, room, whole)
-            except BaseException:
-                self._dirty[scope] = None
+            except (StoreUnavailable, asyncio.CancelledError):
+                self._dirty.update(dict.fromkeys([scope, *(step.scope for step in steps)]))
                 raise
+            except Exception as error:
+                # Its own fault, which must not keep others waiting: it is tried again when more
+                # comes of it, or a search waits for it.
+                log.exception("session cannot be indexed")
+                self._broken[scope] = error
+                continue
             if more:
                 self._dirty[scope] = None
             if step is not None:

@@ -8,6 +8,7 @@ from threading import Lock
 
 from contextengine_server.context.summary_text import fenced
 from contextengine_server.store.rows import MessageRow
+from contextengine_server.wire.damage import readable
 
 from .texts import searched_text
 
@@ -85,7 +86,7 @@ class TurnBeginnings:
 
     Who searches a session searches it again, and the same turns stand beside what is found. So
     those of short messages are remembered, by what the store read of the message: a row that was
-    altered since is another one.
+    altered since is another one, and of one that is not what its hash names nothing is.
     """
 
     def __init__(self, redact: Redact) -> None:
@@ -103,11 +104,17 @@ class TurnBeginnings:
         if new:
             made = dict(zip(new, self._made(list(new.values())), strict=True))
             known |= made
+            kept = [key for key, row in new.items() if len(row.body) <= _SHORT and readable(row)]
             with self._lock:
-                self._known |= {key: said for key, said in made.items() if len(key[1]) <= _SHORT}
+                self._known |= {key: made[key] for key in kept}
                 while len(self._known) > _REMEMBERED:
                     del self._known[next(iter(self._known))]
         return [known[key] for key in keys]
+
+    def clear(self) -> None:
+        """Forgets all."""
+        with self._lock:
+            self._known.clear()
 
     def _made(self, rows: Sequence[MessageRow]) -> list[str]:
         # More than is shown is redacted: a secret that the edge of the snippet would cut is

@@ -126,19 +126,22 @@ def _arguments(raw: bytes) -> Iterator[str]:
     except ValueError:
         yield raw.decode("utf-8", "replace")
     else:
-        yield from _values("", value)
+        yield from _values(value)
 
 
-def _values(name: str, value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _values(f"{name}.{key}" if name else key, inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _values(name, inner)
-    else:
-        text = value if isinstance(value, str) else orjson.dumps(value).decode()
-        yield f"{name}: {text}" if name else text
+def _values(value: Any) -> Iterator[str]:
+    # With a stack of its own: what is read may be nested deeper than Python calls itself.
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            inner = [(f"{name}.{key}" if name else key, one) for key, one in value.items()]
+            waiting += reversed(inner)
+        elif isinstance(value, list):
+            waiting += [(name, one) for one in reversed(value)]
+        else:
+            text = value if isinstance(value, str) else orjson.dumps(value).decode()
+            yield f"{name}: {text}" if name else text
 
 
 def _carried(text: str) -> str:

@@ -71,6 +71,13 @@ def read_key(tool: str, arguments_json: bytes) -> ReadKey | None:
     kind = _OF.get(name)
     if kind is None or len(arguments_json) > MAX_ARGUMENT_BYTES:
         return None
+    try:
+        return _key_of(name, kind, arguments_json)
+    except RecursionError:  # they are nested deeper than they can be written
+        return None
+
+
+def _key_of(name: str, kind: str, arguments_json: bytes) -> ReadKey | None:
     given = _parsed(arguments_json)
     if not isinstance(given, dict):
         return None
@@ -110,7 +117,7 @@ def call_key(tool: str, arguments_json: bytes) -> bytes:
     try:
         given = orjson.loads(arguments_json or b"{}")
         text = orjson.dumps(dict(sorted(given.items())) if isinstance(given, dict) else given)
-    except ValueError:
+    except (ValueError, TypeError):  # it is no JSON, or nested deeper than it can be written
         text = arguments_json
     return blake2b(tool.encode() + b"::" + text, digest_size=_BYTES).digest()
 
@@ -120,7 +127,7 @@ def read_path(tool: str, arguments_json: bytes) -> str:
     name = plain_name(tool)
     if _OF.get(name) != "file" or read_key(tool, arguments_json) is None:
         return ""
-    given = {plain(key): value for key, value in json.loads(arguments_json).items()}
+    given = {plain(key): value for key, value in _parsed(arguments_json).items()}
     target = next(given[key] for key in _TARGETS["file"] if given.get(key))
     return target.strip() if isinstance(target, str) else ""
 

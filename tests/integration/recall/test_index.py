@@ -8,8 +8,13 @@ import asyncio
 import pytest
 
 from contextengine import ContextEngineError
+from contextengine import types as t
+from contextengine.messages import assistant, tool_call, tool_result
 from contextengine_server.context.scope import Scope
-from contextengine_server.recall import index
+from contextengine_server.recall import index, texts
+from contextengine_server.recall.score.questions import Questions
+from contextengine_server.recall.snippets import TurnBeginnings
+from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import Progress, SearchIndex
 from tests import postgres
 from tests.integration.harness import House, ref
@@ -129,3 +134,73 @@ async def test_what_is_begun_anew_is_not_taken_for_whole(
     await house.app.store.index.renew(Scope("default", "agent", "s1"))
     found = await house.client.recall.search(S, query="word")
     assert (sequences(found), found.revision) == ([], 0)
+
+
+async def test_a_renewal_that_nobody_waits_for_is_known_as_well(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wait_for_ever(_: index.Indexer) -> None:
+        await asyncio.Event().wait()
+
+    scope, store = Scope("default", "agent", "s1"), house.app.store
+    await write(house, S, "word one")
+    await find(house, "word")
+    monkeypatch.setattr(index.Indexer, "_write", wait_for_ever)
+    renewal = asyncio.create_task(store.index.renew(scope))
+    await asyncio.sleep(0)
+    renewal.cancel()
+    async with asyncio.timeout(30):
+        while (await store.index.progress(scope)).cursor.sequence:  # type: ignore[union-attr]
+            await asyncio.sleep(0.01)
+    found = await house.client.recall.search(S, query="word")
+    assert (sequences(found), found.revision) == ([], 0)
+
+
+async def test_what_cannot_be_indexed_keeps_nobody_else_waiting(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is wrong with one message: its session alone is behind."""
+    passages = texts.indexed_passages
+
+    def fail(row: MessageRow) -> list[str]:
+        if b"bad" in row.body:
+            raise RuntimeError("no words for it")
+        return passages(row)
+
+    monkeypatch.setattr(index, "indexed_passages", fail)
+    monkeypatch.setattr(index, "_DELAY_S", 0.05)  # all three are one write
+    sessions = [ref("first"), ref("middle"), ref("last")]
+    said = ["a good word", "a bad word", "a good word"]
+    await asyncio.gather(*(write(house, *one) for one in zip(sessions, said, strict=True)))
+    async with asyncio.timeout(30):
+        for session in (sessions[0], sessions[2]):
+            while not sequences(await house.client.recall.search(session, query="word")):
+                await asyncio.sleep(0.01)
+    behind = await house.client.recall.search(sessions[1], query="word")
+    assert (sequences(behind), behind.revision) == ([], 0)
+    with pytest.raises(ContextEngineError):
+        await find(house, "word", sessions[1])
+    monkeypatch.undo()
+    assert sequences(await find(house, "word", sessions[1])) == [1]
+
+
+@pytest.mark.parametrize("depth", [200, 300, 960, 1_020])
+async def test_what_is_nested_as_deep_as_can_be_read_is_found(house: House, depth: int) -> None:
+    nested = b'{"path": "needle", "a": ' + b"[" * depth + b"1" + b"]" * depth + b"}"
+    opaque = t.Message(role=t.ROLE_USER)
+    opaque.parts.add().opaque.json = nested
+    call = assistant(tool_calls=[tool_call("c1", "read", {})])
+    call.parts[0].tool_call.arguments_json = nested
+    await write(house, S, opaque, call, tool_result("c1", "done"))
+    assert sorted(sequences(await find(house, "needle"))) == [1, 2]
+
+
+async def test_a_deletion_takes_along_what_is_remembered_of_texts(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared: list[type] = []
+    for kind in (TurnBeginnings, Questions):
+        monkeypatch.setattr(kind, "clear", lambda self: cleared.append(type(self)))
+    await write(house, S, "word one")
+    await house.client.sessions.delete(S)
+    assert cleared == [TurnBeginnings, Questions]

@@ -15,6 +15,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
 from contextengine_server.recall.query import Query
+from contextengine_server.recall.score.questions import Questions
 from contextengine_server.recall.search import search
 from contextengine_server.recall.snippets import TurnBeginnings
 from tests.integration.harness import ALICE, BOB, House, ref
@@ -97,8 +98,9 @@ async def test_an_incomplete_scope_recalls_nothing(guarded: House, sides: list[S
     head = await guarded.app.store.head(Scope("alice", "agent", "shared"))
     assert head is not None
     store = guarded.app.store
+    indexer, begins = Indexer(store), TurnBeginnings(list)
     archive = Archive(
-        store, Indexer(store), lambda head, revision: True, list, TurnBeginnings(list), none_counted
+        store, indexer, lambda head, revision: True, list, begins, Questions(), none_counted
     )
     shared = ref("shared")
     await guarded.client.recall.search(shared, query="zebra", at_least_revision=head.revision)

@@ -27,6 +27,7 @@ from contextengine_server.health.checks import Check, assignment_checks, engine_
 from contextengine_server.plugins.engines import installed_engines
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
+from contextengine_server.recall.score.questions import Questions
 from contextengine_server.recall.snippets import TurnBeginnings
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.address import Ref
@@ -182,7 +183,9 @@ class Server:
         self.indexer = Indexer(self.store)
         counted = self.counter.count_text_async
         begins = TurnBeginnings(redact_all)
-        archive = Archive(self.store, self.indexer, inherits, redact_all, begins, counted)
+        archive = Archive(
+            self.store, self.indexer, inherits, redact_all, begins, Questions(), counted
+        )
         guards = StoredStates(self.store.guards)
         self.context = context_engine_commands(core, archive, guards)
         self.recall = recall_commands(core, archive)

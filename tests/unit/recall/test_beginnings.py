@@ -60,3 +60,10 @@ def test_long_messages_are_not_remembered() -> None:
     assert again == [said]
     assert len(said) < TURN_CHARS + 200
     assert len(redactor.seen) == 2
+
+
+def test_a_gap_tells_its_own_place() -> None:
+    beginnings = TurnBeginnings(Redactor())
+    bad = replace(row("as it was said"), body=b"")
+    said = beginnings.of([replace(bad, sequence=3)]) + beginnings.of([replace(bad, sequence=9)])
+    assert ["message 3 " in said[0], "message 9 " in said[1]] == [True, True]

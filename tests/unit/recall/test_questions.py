@@ -7,7 +7,7 @@ import pytest
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.recall.score.neighbours import ANSWER, ASKING, BESIDE, GOES_ON, NEXT, lent
-from contextengine_server.recall.score.questions import LONG, asked_in
+from contextengine_server.recall.score.questions import LONG, Questions
 from contextengine_server.recall.score.rank import sought
 from contextengine_server.recall.terms import terms_of
 from contextengine_server.store.search import DocumentKind, Match, SearchSpan
@@ -21,7 +21,7 @@ def asked(query: str, *texts: str) -> dict[int, float]:
     counts = [sum(term.root in text.lower() for text in texts) for term in terms]
     lanes = sought(terms, counts, [0] * len(terms), 40)
     matches = [(1.0, Match(SPAN, place, 0, text)) for place, text in enumerate(texts, 1)]
-    return asked_in(matches, lanes)
+    return Questions().asked_in(matches, lanes)
 
 
 @pytest.mark.parametrize(

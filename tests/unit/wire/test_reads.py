@@ -15,6 +15,7 @@ from contextengine_server.wire.reads import (
     MIN_SAME_CHARS,
     facts_of_result,
     read_key,
+    read_path,
 )
 
 
@@ -107,6 +108,16 @@ def test_a_part_is_told_from_the_whole() -> None:
 )
 def test_what_reads_nothing_has_none(tool: str, arguments: bytes) -> None:
     assert read_key(tool, arguments) is None
+
+
+@pytest.mark.parametrize("depth", [200, 253, 254, 900, 960, 990, 1_000, 1_023, 1_024, 30_000])
+def test_no_depth_of_arguments_is_too_deep(depth: int) -> None:
+    nested = b'{"path": "a", "of": ' + b"[" * depth + b"]" * depth + b"}"
+    call = pb.Message(role=pb.ROLE_ASSISTANT)
+    call.parts.add().tool_call.MergeFrom(pb.ToolCallPart(name="read", arguments_json=nested))
+    traits = read_traits(call)
+    assert len(traits.asked) == 1
+    assert read_path("read", nested) == ("a" if read_key("read", nested) else "")
 
 
 def test_traits_tell_what_is_read_and_what_failed() -> None:

@@ -22,26 +22,40 @@ _END = re.compile(r"[.!?]\s+|[。！？]|\n+")
 """Where a sentence ends. It begins with what ends it, and not with what stands before that, so that
 a text is gone through as fast as it is read."""
 _ASKS = ("?", "？")
-_SHORT = 2_000
-"""Characters of a text that is remembered in its two halves: who searches a session searches it
-again, and to part texts is the dearest of what a question asks for."""
+_SHORT, _REMEMBERED = 2_000, 2_048
+"""Characters of a text that is remembered in its two halves, and how many are: who searches a
+session searches it again, and to part texts is the dearest of what a question asks for."""
 
 
-def asked_in(scored: Sequence[tuple[float, Match]], lanes: Sequence[Sought]) -> dict[int, float]:
-    """By place, the share of what is sought in a message that only its questions hold, 0 to 1, each
-    term by its worth. Messages without a question are left out."""
-    roots: dict[str, float] = {}
-    for one in lanes:
-        roots[one.term.root] = max(roots.get(one.term.root, 0.0), one.worth)
-    found = {}
-    for _, match in scored:
-        if ("?" in match.text or "？" in match.text) and (share := _share(match.text, roots)):
-            found[match.place] = share
-    return found
+class Questions:
+    """Tells which messages only ask. Remembers of short texts what they ask and what they tell."""
+
+    def __init__(self) -> None:
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(_halves)
+
+    def asked_in(
+        self, scored: Sequence[tuple[float, Match]], lanes: Sequence[Sought]
+    ) -> dict[int, float]:
+        """By place, the share of what is sought in a message that only its questions hold, 0 to 1,
+        each term by its worth. Messages without a question are left out."""
+        roots: dict[str, float] = {}
+        for one in lanes:
+            roots[one.term.root] = max(roots.get(one.term.root, 0.0), one.worth)
+        found = {}
+        for _, match in scored:
+            text = match.text
+            if "?" in text or "？" in text:
+                halves = self._remembered(text) if len(text) <= _SHORT else _halves(text)
+                if share := _share(*halves, roots):
+                    found[match.place] = share
+        return found
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self._remembered.cache_clear()
 
 
-def _share(text: str, roots: Mapping[str, float]) -> float:
-    asked, told = _remembered(text) if len(text) <= _SHORT else _halves(text)
+def _share(asked: str, told: str, roots: Mapping[str, float]) -> float:
     only = whole = 0.0
     for root, worth in roots.items() if asked else ():
         if root in told:
@@ -59,9 +73,6 @@ def _halves(text: str) -> tuple[str, str]:
     for row in _sentences(text.lower()):
         (asked if row.endswith(_ASKS) and len(row) <= LONG else told).append(row)
     return "\n".join(asked), "\n".join(told)
-
-
-_remembered = lru_cache(maxsize=2_048)(_halves)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -82,7 +82,7 @@ def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[floa
         some = of_bits.get(bits)
         if some is None:
             some = of_bits[bits] = _looks_at(looks, bits)
-        score = _score(folded, some, least + more * len(folded))
+        score = _score(folded, some, least + more * len(match.text))
         colon = folded.find(": ", 0, _SPEAKER)
         if colon >= 0 and not speakers.isdisjoint(folded[:colon].split()):
             score *= 1 + _SPOKEN

@@ -100,9 +100,12 @@ class SqliteIndex:
 
     async def renew(self, scope: Scope) -> None:
         """Gives up what is held of a session, and begins with it anew."""
-        await self._write(lambda db: passages.renew(db, scope))
-        self._kept.clear()
-        self.noted(scope)
+
+        def renewed(_: object) -> None:  # also where nobody waits for it any more
+            self._kept.clear()
+            self.noted(scope)
+
+        await self._write(lambda db: passages.renew(db, scope), renewed)
 
     async def tidy(self) -> bool:
         """Erases a little of what is doomed, or folds a little."""
