@@ -118,10 +118,20 @@ class IdleSweeper(Sweeper):
     async def sweep(self) -> None:
         """Ends what is idle now."""
         for head in await self._store.idle_sessions(self._limit(), MAX_SWEEP):
-            async with self._sessions.open(head.scope, lock=True) as session:
-                if session.head is not None and session.head.updated_ms < self._limit():
-                    address = Address(head.scope)
-                    await self._lifecycle.end(session, address, None, session.revision)
+            try:
+                await self._end(head.scope)
+            except (StoreUnavailable, StoreDown):
+                raise
+            except Exception:
+                # One whose row is damaged, say: others behind it end all the same.
+                structlog.get_logger(f"contextengine.{self.topic}").exception(
+                    "a session was not ended", agent=head.scope.agent, session=head.scope.session
+                )
+
+    async def _end(self, scope: Scope) -> None:
+        async with self._sessions.open(scope, lock=True) as session:
+            if session.head is not None and session.head.updated_ms < self._limit():
+                await self._lifecycle.end(session, Address(scope), None, session.revision)
 
     def pause_s(self) -> float:
         """A quarter of that time, and a minute at most."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,8 @@ from contextengine_server.session import children as child_sessions
 from contextengine_server.session import sweeper as sweeper_module
 from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.children import ChildSweeper
+from contextengine_server.session.lifecycle import Lifecycle
+from contextengine_server.session.session import Session
 from contextengine_server.session.sweeper import IdleSweeper, Lead, Sweeper
 from contextengine_server.store.rows import Spawn
 from tests.unit.commands.conftest import Serve
@@ -94,6 +97,26 @@ async def test_what_was_written_to_meanwhile_goes_on(server: Server, other: Serv
 
     server.store.idle_sessions = find  # type: ignore[method-assign, assignment]
     await idle_sweeper(server).sweep()
+    assert not (await server.head()).ended
+
+
+async def test_one_that_cannot_be_ended_keeps_no_other_from_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one's row may be damaged, say, and is found first by each sweep."""
+    await server.ingest("a")
+    await server.ingest("b", ref=S2)
+    server.clock.ms += HOUR_MS + 1
+    end = type(server.core.lifecycle).end
+
+    async def failing(self: Lifecycle, session: Session, *more: Any) -> Any:
+        if session.scope.session == "s1":
+            raise ValueError("its state is no JSON")
+        return await end(self, session, *more)
+
+    monkeypatch.setattr(type(server.core.lifecycle), "end", failing)
+    await idle_sweeper(server).sweep()
+    assert (await server.head(S2)).ended
     assert not (await server.head()).ended
 
 
