@@ -123,13 +123,23 @@ def call_key(tool: str, arguments_json: bytes) -> bytes:
 
 
 def read_path(tool: str, arguments_json: bytes) -> str:
-    """The path of the file that a call reads, as the call has it; empty where it reads none."""
+    """The path of the file that a call reads, as the call has it; empty where it reads none, or one
+    whose name is no text."""
     name = plain_name(tool)
     if _OF.get(name) != "file" or read_key(tool, arguments_json) is None:
         return ""
     given = {plain(key): value for key, value in _parsed(arguments_json).items()}
     target = next(given[key] for key in _TARGETS["file"] if given.get(key))
-    return target.strip() if isinstance(target, str) else ""
+    # Half a surrogate pair is in no file's name that can be asked for again, and in no state.
+    return target.strip() if isinstance(target, str) and _utf8(target) else ""
+
+
+def _utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class ResultFacts(NamedTuple):

@@ -120,6 +120,13 @@ def test_no_depth_of_arguments_is_too_deep(depth: int) -> None:
     assert read_path("read", nested) == ("a" if read_key("read", nested) else "")
 
 
+def test_a_path_that_is_no_text_is_none() -> None:
+    halves = b'{"path": "a\\ud800.py"}'
+    assert read_key("read", halves) is not None
+    assert read_path("read", halves) == ""
+    assert read_path("read", b'{"path": "\\ud83d\\ude00.py"}') == "😀.py"
+
+
 def test_traits_tell_what_is_read_and_what_failed() -> None:
     call = pb.Message(role=pb.ROLE_ASSISTANT)
     for name in ("edit", "read"):
