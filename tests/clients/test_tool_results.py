@@ -62,6 +62,22 @@ def test_so_they_do_in_the_forms_of_hosts(
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("language", GEMINI)
+def test_a_part_of_a_result_that_streams_stands_among_them(
+    language: str, everyone: dict[str, Driver]
+) -> None:
+    """LangChain names it otherwise, and it comes back as it was."""
+    calls = [tool_call(f"c{at}", "look", {}) for at in range(2)]
+    results = [tool_result(f"c{at}", f"found {at}", name="look") for at in range(2)]
+    stopped = t.Message(role=t.ROLE_USER, parts=[*results[0].parts, *user("stop").parts])
+    own = {"type": "ToolMessageChunk", "data": {"tool_call_id": "c1", "content": "found 1"}}
+    results[1].native.format, results[1].native.json = "langchain", json.dumps(own).encode()
+    messages = [assistant(tool_calls=calls), stopped, results[1], user("on")]
+    made = sent(everyone[language], "langchain", messages)["messages"]
+    assert [row["type"] for row in made] == ["ai", "tool", own["type"], "human", "human"]
+    assert made[2] == own
+
+
 def pairs(messages: list[t.Message]) -> tuple[list[str], dict[str, list[str]]]:
     """The ids of the calls in order, and what answers each id."""
     calls: list[str] = []

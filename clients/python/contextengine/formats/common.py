@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..messages import compact_json
@@ -23,6 +23,9 @@ from ..types import (
 from .node import Node, storable
 
 Json = dict[str, Any]
+Rows = tuple[list[Json], list[Json]]
+"""What is written of a message: its results, and what is said beside them. What came in the format
+itself is not taken apart, and is among the first."""
 
 _PLAIN = str.maketrans("-_", "+/")
 
@@ -120,19 +123,15 @@ def has_results(message: Message) -> bool:
     return message.role not in others and any(p.HasField("tool_result") for p in message.parts)
 
 
-def in_steps(
-    written: Iterable[tuple[Message, Sequence[Json]]], key: str, result: str
-) -> list[Json]:
+def in_steps(written: Iterable[tuple[Message, Rows]]) -> list[Json]:
     """What is written of messages, in order, but that what is said beside some of a step's results
-    stands behind them all: providers want them directly behind the calls. A row whose `key` is
-    `result` is one."""
+    stands behind them all: providers want them directly behind the calls."""
     rows: list[Json] = []
     beside: list[Json] = []
-    for message, said in written:
+    for message, (results, said) in written:
         if not has_results(message):
-            rows += [*beside, *said]
+            rows += beside
             beside = []
-            continue
-        rows += [row for row in said if row.get(key) == result]
-        beside += [row for row in said if row.get(key) != result]
+        rows += results
+        (beside if has_results(message) else rows).extend(said)
     return rows + beside

@@ -25,7 +25,7 @@ from ..types import (
     ToolCallPart,
     ToolResultPart,
 )
-from .common import data_url, has_results
+from .common import Rows, data_url, in_steps
 from .node import Node, Source, load, storable
 
 FORMAT = "openai.chat"
@@ -57,16 +57,7 @@ def to_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
     results stands behind them all: the API wants them directly behind the calls. Reasoning and
     other vendors' items have no place.
     """
-    written: list[dict[str, Any]] = []
-    beside: list[dict[str, Any]] = []
-    for message in messages:
-        if not has_results(message):
-            written += beside
-            beside = []
-        results, others = _written(message)
-        written += results
-        (beside if has_results(message) else written).extend(others)
-    return written + beside
+    return in_steps((message, _written(message)) for message in messages)
 
 
 def _message(node: Node, native: bytes) -> Message:
@@ -144,7 +135,7 @@ def _call(node: Node) -> Part:
     return Part(tool_call=call, provider_metadata_json=node.rest(*known, "custom"))
 
 
-def _written(message: Message) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _written(message: Message) -> Rows:
     """The results, or what came from OpenAI; and what else a message says."""
     if message.native.format == FORMAT:
         return [json.loads(message.native.json)], []

@@ -18,7 +18,7 @@ from ..types import (
     ToolResultPart,
 )
 from .ai_sdk import FORMAT
-from .common import Json, as_value, calls_of, encoded, in_steps, joined, more_of
+from .common import Json, Rows, as_value, calls_of, encoded, in_steps, joined, more_of
 
 _NAMES = {
     ROLE_ASSISTANT: "assistant",
@@ -39,30 +39,30 @@ def to_ai_sdk(messages: Iterable[Message]) -> list[Json]:
     stands behind them all. Bytes of pictures and files are base64.
     """
     names: dict[str, str] = {}
-    written: list[tuple[Message, list[Json]]] = []
+    written: list[tuple[Message, Rows]] = []
     for message in messages:
         names |= calls_of(message)
         written.append((message, _written(message, names)))
-    return in_steps(written, "role", "tool")
+    return in_steps(written)
 
 
-def _written(message: Message, names: dict[str, str]) -> list[Json]:
+def _written(message: Message, names: dict[str, str]) -> Rows:
     """`names`: of the tools that calls so far named, by the ids of the calls."""
     if message.native.format == FORMAT:
-        return [json.loads(message.native.json)]
+        return [json.loads(message.native.json)], []
     role = _NAMES.get(message.role, "user")
     if role == "system":
-        return [{"role": role, "content": joined(message.parts)}]
+        return [], [{"role": role, "content": joined(message.parts)}]
     if role == "assistant":
-        return [{"role": role, "content": _content(message.parts, names)}]
+        return [], [{"role": role, "content": _content(message.parts, names)}]
     apart = [part for part in message.parts if _is_tools(part, role)]
     others = [part for part in message.parts if not _is_tools(part, role)]
-    rows: list[Json] = []
+    results: list[Json] = []
     if apart or role == "tool":
-        rows.append({"role": "tool", "content": _pieces(apart, names)})
-    if others or not rows:
-        rows.append({"role": "user", "content": _content(others, names)})
-    return rows
+        results.append({"role": "tool", "content": _pieces(apart, names)})
+    if results and not others:
+        return results, []
+    return results, [{"role": "user", "content": _content(others, names)}]
 
 
 def _is_tools(part: Part, role: str) -> bool:

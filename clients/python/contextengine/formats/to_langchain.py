@@ -18,7 +18,7 @@ from ..types import (
     ToolResultPart,
     Usage,
 )
-from .common import Json, as_value, calls_of, encoded, in_steps, more_of
+from .common import Json, Rows, as_value, calls_of, encoded, in_steps, more_of
 from .langchain import FORMAT
 
 _TYPES = {ROLE_ASSISTANT: "ai", ROLE_DEVELOPER: "system", ROLE_SYSTEM: "system"}
@@ -33,18 +33,18 @@ def to_langchain(messages: Iterable[Message]) -> list[Json]:
     results stands behind them all.
     """
     names: dict[str, str] = {}
-    written: list[tuple[Message, list[Json]]] = []
+    written: list[tuple[Message, Rows]] = []
     for message in messages:
         names |= calls_of(message)
         written.append((message, _written(message, names)))
-    return in_steps(written, "type", "tool")
+    return in_steps(written)
 
 
-def _written(message: Message, names: dict[str, str]) -> list[Json]:
+def _written(message: Message, names: dict[str, str]) -> Rows:
     """`names`: of the tools that calls so far named, by the ids of the calls."""
     if message.native.format == FORMAT:
         native: Json = json.loads(message.native.json)
-        return [native if "data" in native else {"type": native["type"], "data": native}]
+        return [native if "data" in native else {"type": native["type"], "data": native}], []
     own = {"id": message.id} if message.id else {}
     results = [part.tool_result for part in message.parts if part.HasField("tool_result")]
     others = [part for part in message.parts if not part.HasField("tool_result")]
@@ -52,9 +52,9 @@ def _written(message: Message, names: dict[str, str]) -> list[Json]:
         _row("tool", {**_result(result, names), **(own if not at else {})})
         for at, result in enumerate(results)
     ]
-    if others or not results:
-        written.append(_said(message, others, {} if results else own))
-    return written
+    if results and not others:
+        return written, []
+    return written, [_said(message, others, {} if results else own)]
 
 
 def _row(kind: str, data: Json) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from ..ids import new_id
@@ -16,7 +17,7 @@ from ..types import (
     ToolResultPart,
     Usage,
 )
-from .common import Json, as_object, calls_of, encoded, in_steps, joined, more_of
+from .common import Json, Rows, as_object, calls_of, encoded, in_steps, joined, more_of
 from .pi import FORMAT
 
 _ENTRIES = {
@@ -34,8 +35,7 @@ def to_pi(messages: Iterable[Message]) -> list[Json]:
     becomes several. What is said beside some of a step's results stands behind them all. A reply
     says what Pi insists on: a usage of zeros where none is known.
     """
-    written = [(message, _spoken(message, names)) for message, names in _named(messages)]
-    return in_steps(written, "role", "toolResult")
+    return in_steps((message, _spoken(message, names)) for message, names in _named(messages))
 
 
 def to_pi_entries(messages: Iterable[Message]) -> list[Json]:
@@ -47,7 +47,7 @@ def to_pi_entries(messages: Iterable[Message]) -> list[Json]:
         if native is not None and "type" in native:
             entries.append(native)
             continue
-        for at, spoken in enumerate(_spoken(message, names)):
+        for at, spoken in enumerate(chain(*_spoken(message, names))):
             entry: Json = {"type": "message"}
             entry["id"] = message.id if message.id and not at else new_id()
             entry["parentId"] = entries[-1].get("id") if entries else None
@@ -69,19 +69,19 @@ def _native(message: Message) -> Json | None:
     return json.loads(message.native.json) if message.native.format == FORMAT else None
 
 
-def _spoken(message: Message, names: dict[str, str]) -> list[Json]:
+def _spoken(message: Message, names: dict[str, str]) -> Rows:
     native = _native(message)
     if native is not None:
-        return [_of_entry(native, message)]
+        return [_of_entry(native, message)], []
     stamp = (
         {"timestamp": message.timestamp.ToMilliseconds()} if message.HasField("timestamp") else {}
     )
     results = [part.tool_result for part in message.parts if part.HasField("tool_result")]
     others = [part for part in message.parts if not part.HasField("tool_result")]
     spoken = [{**_result(result, names), **stamp} for result in results]
-    if others or not results:
-        spoken.append({**_message(message, others), **stamp})
-    return spoken
+    if results and not others:
+        return spoken, []
+    return spoken, [{**_message(message, others), **stamp}]
 
 
 def _of_entry(native: Json, message: Message) -> Json:

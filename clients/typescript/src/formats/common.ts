@@ -97,19 +97,25 @@ export function hasResults({ role, parts }: Message): boolean {
 }
 
 /**
- * What is written of messages, in order, but that what is said beside some of a step's results stands behind them all: providers
- * want them directly behind the calls. A row whose `key` is `result` is one.
+ * What is written of a message: its results, and what is said beside them. What came in the format itself is not taken apart,
+ * and is among the first.
  */
-export function inSteps(written: readonly (readonly [Message, Json[]])[], key: string, result: string): Json[] {
+export type Rows = readonly [results: Json[], said: Json[]];
+
+/**
+ * What is written of messages, in order, but that what is said beside some of a step's results stands behind them all: providers
+ * want them directly behind the calls.
+ */
+export function inSteps(written: Iterable<readonly [Message, Rows]>): Json[] {
   const rows: Json[] = [];
   let beside: Json[] = [];
-  for (const [message, said] of written) {
+  for (const [message, [results, said]] of written) {
     if (!hasResults(message)) {
-      rows.push(...beside, ...said);
+      rows.push(...beside);
       beside = [];
-      continue;
     }
-    for (const row of said) (row[key] === result ? rows : beside).push(row);
+    rows.push(...results);
+    (hasResults(message) ? beside : rows).push(...said);
   }
   return [...rows, ...beside];
 }

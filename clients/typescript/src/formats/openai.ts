@@ -11,7 +11,7 @@ import {
   type ToolCallPart,
   type ToolResultPart,
 } from "../types.js";
-import { argumentsOf, dataOf, hasResults, urlOf } from "./common.js";
+import { argumentsOf, dataOf, inSteps, type Rows, urlOf } from "./common.js";
 import { compact, decode, type Json, load, membersOf, type Node, parse, type Source, storable } from "./json.js";
 
 /** The name of the format of OpenAI Chat Completions in `native`. */
@@ -113,23 +113,14 @@ function callOf(node: Node): Part {
  * all: the API wants them directly behind the calls.
  */
 export function toOpenAI(messages: readonly Message[]): Json[] {
-  const written: Json[] = [];
-  let beside: Json[] = [];
-  for (const message of messages) {
-    if (!hasResults(message)) {
-      written.push(...beside);
-      beside = [];
-    }
-    if (message.native?.format === OPENAI_CHAT) {
-      written.push(parse(message.native.json, "native") as Json);
-      continue;
-    }
-    const results = message.parts.flatMap(({ kind }) => (kind.case === "toolResult" ? [resultIn(kind.value)] : []));
-    const others = message.parts.filter(({ kind }) => kind.case !== "toolResult");
-    written.push(...results);
-    if (others.length || !results.length) (hasResults(message) ? beside : written).push(messageIn(message, others));
-  }
-  return [...written, ...beside];
+  return inSteps(messages.map((message) => [message, rowsOf(message)] as const));
+}
+
+function rowsOf(message: Message): Rows {
+  if (message.native?.format === OPENAI_CHAT) return [[parse(message.native.json, "native") as Json], []];
+  const results = message.parts.flatMap(({ kind }) => (kind.case === "toolResult" ? [resultIn(kind.value)] : []));
+  const others = message.parts.filter(({ kind }) => kind.case !== "toolResult");
+  return [results, others.length || !results.length ? [messageIn(message, others)] : []];
 }
 
 function resultIn({ callId, name, parts }: ToolResultPart): Json {

@@ -1,6 +1,6 @@
 import { type FilePart, type ImagePart, type Message, type Part, type ReasoningPart, Role, type ToolResultPart } from "../types.js";
 import { AI_SDK } from "./ai_sdk.js";
-import { asValue, callsOf, encoded, inSteps, joined, moreOf } from "./common.js";
+import { asValue, callsOf, encoded, inSteps, joined, moreOf, type Rows } from "./common.js";
 import { decode, isObject, type Json, membersOf, parse } from "./json.js";
 
 type Names = ReadonlyMap<string, string>;
@@ -17,19 +17,18 @@ export function toAiSdk(messages: readonly Message[]): Json[] {
     for (const { callId, name } of callsOf(message)) names.set(callId, name);
     return [message, rowsOf(message, names)] as const;
   });
-  return inSteps(written, "role", "tool");
+  return inSteps(written);
 }
 
-function rowsOf({ native, role, parts }: Message, names: Names): Json[] {
-  if (native?.format === AI_SDK) return [parse(native.json, "native") as Json];
-  if (role === Role.SYSTEM || role === Role.DEVELOPER) return [{ role: "system", content: joined(parts) }];
-  if (role === Role.ASSISTANT) return [{ role: "assistant", content: contentIn(parts, names) }];
+function rowsOf({ native, role, parts }: Message, names: Names): Rows {
+  if (native?.format === AI_SDK) return [[parse(native.json, "native") as Json], []];
+  if (role === Role.SYSTEM || role === Role.DEVELOPER) return [[], [{ role: "system", content: joined(parts) }]];
+  if (role === Role.ASSISTANT) return [[], [{ role: "assistant", content: contentIn(parts, names) }]];
   // A result stands in a tool's message, and what only the SDK knows.
   const isTools = ({ kind }: Part) => kind.case === "toolResult" || (role === Role.TOOL && kind.case === "opaque");
   const [apart, others] = [parts.filter(isTools), parts.filter((part) => !isTools(part))];
   const rows: Json[] = apart.length || role === Role.TOOL ? [{ role: "tool", content: piecesIn(apart, names) }] : [];
-  if (others.length || !rows.length) rows.push({ role: "user", content: contentIn(others, names) });
-  return rows;
+  return [rows, others.length || !rows.length ? [{ role: "user", content: contentIn(others, names) }] : []];
 }
 
 /** One plain text as a string, anything else as a list. */

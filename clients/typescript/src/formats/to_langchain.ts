@@ -1,5 +1,5 @@
 import { type FilePart, type ImagePart, type Message, type Part, type ReasoningPart, Role, type ToolResultPart, type Usage } from "../types.js";
-import { asValue, callsOf, encoded, inSteps, moreOf, urlOf } from "./common.js";
+import { asValue, callsOf, encoded, inSteps, moreOf, type Rows, urlOf } from "./common.js";
 import { decode, isObject, type Json, membersOf, parse } from "./json.js";
 import { LANGCHAIN } from "./langchain.js";
 
@@ -20,21 +20,20 @@ export function toLangChain(messages: readonly Message[]): Json[] {
     for (const { callId, name } of callsOf(message)) names.set(callId, name);
     return [message, rowsOf(message, names)] as const;
   });
-  return inSteps(written, "type", "tool");
+  return inSteps(written);
 }
 
-function rowsOf(message: Message, names: Names): Json[] {
+function rowsOf(message: Message, names: Names): Rows {
   const { native, id, parts } = message;
   if (native?.format === LANGCHAIN) {
     const found = parse(native.json, "native") as Json;
-    return ["data" in found ? found : { type: found["type"], data: found }];
+    return [["data" in found ? found : { type: found["type"], data: found }], []];
   }
   const own = id ? { id } : {};
   const results = parts.flatMap(({ kind }) => (kind.case === "toolResult" ? [kind.value] : []));
   const others = parts.filter(({ kind }) => kind.case !== "toolResult");
   const rows = results.map((result, at) => row("tool", { ...resultIn(result, names), ...(at ? {} : own) }));
-  if (others.length || !rows.length) rows.push(said(message, others, rows.length ? {} : own));
-  return rows;
+  return [rows, others.length || !rows.length ? [said(message, others, rows.length ? {} : own)] : []];
 }
 
 function row(type: string, data: Json): Json {

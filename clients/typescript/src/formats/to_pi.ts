@@ -3,7 +3,7 @@ import { timestampMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 
 import { newId } from "../ids.js";
 import { type Message, type Part, Role, type ToolResultPart, type Usage } from "../types.js";
-import { asObject, callsOf, encoded, inSteps, joined, moreOf } from "./common.js";
+import { asObject, callsOf, encoded, inSteps, joined, moreOf, type Rows } from "./common.js";
 import { decode, type Json, membersOf, parse } from "./json.js";
 import { PI } from "./pi.js";
 
@@ -17,7 +17,7 @@ type Names = ReadonlyMap<string, string>;
  */
 export function toPi(messages: readonly Message[]): Json[] {
   const written = Array.from(named(messages), ([message, names]) => [message, spoken(message, names)] as const);
-  return inSteps(written, "role", "toolResult");
+  return inSteps(written);
 }
 
 /** Entries of a session, each below the one before it. What came from Pi comes back as it was, with the parent that it had. */
@@ -29,7 +29,7 @@ export function toPiEntries(messages: readonly Message[]): Json[] {
       entries.push(native);
       continue;
     }
-    for (const [at, said] of spoken(message, names).entries()) {
+    for (const [at, said] of spoken(message, names).flat().entries()) {
       entries.push({
         type: "message",
         id: message.id && !at ? message.id : newId(),
@@ -55,13 +55,13 @@ function nativeOf({ native }: Message): Json | undefined {
   return native?.format === PI ? (parse(native.json, "native") as Json) : undefined;
 }
 
-function spoken(message: Message, names: Names): Json[] {
+function spoken(message: Message, names: Names): Rows {
   const native = nativeOf(message);
-  if (native) return [ofEntry(native, message)];
+  if (native) return [[ofEntry(native, message)], []];
   const results = message.parts.flatMap(({ kind }) => (kind.case === "toolResult" ? [resultIn(kind.value, names)] : []));
   const others = message.parts.filter(({ kind }) => kind.case !== "toolResult");
-  const said = others.length || !results.length ? [...results, messageIn(message, others)] : results;
-  return said.map((one) => ({ ...one, ...stamp(message) }));
+  const stamped = (rows: Json[]) => rows.map((row) => ({ ...row, ...stamp(message) }));
+  return [stamped(results), stamped(others.length || !results.length ? [messageIn(message, others)] : [])];
 }
 
 function stamp({ timestamp }: Message): Json {
