@@ -7,13 +7,16 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
-from contextengine.calls import ASSEMBLE
+from contextengine.calls import ASSEMBLE, ATTACH, EXPORT, GET_STATUS
 from tests.clients.drivers import JAVA, NAMED, PATIENCE_S, ROOT
 from tests.clients.node import ran
 from tests.unit.client.conftest import Server
+from tests.unit.client.test_transport import overloaded
 
 NODE = """
 import { Client, user } from "./dist/src/index.js";
@@ -36,6 +39,7 @@ console.log(JSON.stringify([[...new Set(codes)], sessions.length]));
 client.close();
 """
 CANCELLED = 1
+BUSY_S = 20
 
 AWAY = {
     "typescript": """
@@ -112,6 +116,58 @@ CLOSING = {
 }
 """What ends the client in the place of the call."""
 
+ASKING = """
+import { Client } from "./dist/src/index.js";
+const client = new Client(process.env.CONTEXTENGINE_ADDRESS, { breaker: true });
+const session = { agentId: "a", sessionId: "s" };
+const warnings = [];
+process.on("warning", ({ message }) => warnings.push(message));
+const asked = () => client.contextEngine.getStatus({ session }, { timeoutMs: 300 });
+const asks = () => asked().catch(() => undefined);
+await Promise.all(Array.from({ length: 12 }, asks));
+await asks();
+const closed = performance.now();
+process.on("exit", () => console.log(JSON.stringify([performance.now() - closed, warnings])));
+client.close();
+"""
+
+LENDING = """
+import { Client } from "./dist/src/index.js";
+const client = new Client(process.env.CONTEXTENGINE_ADDRESS);
+void client.lend(async () => "said").then(() => console.log("closed"));
+setTimeout(() => client.close(), 500);
+"""
+
+STREAMS = """
+import dev.contextengine.client.*;
+import dev.contextengine.v1.AttachRequest;
+import dev.contextengine.v1.ExportRequest;
+
+class Streams {
+    public static void main(String[] none) throws Exception {
+        var client = ContextEngineClient.create("127.0.0.1:1");
+        var lending = client.lend(AttachRequest.Hello.getDefaultInstance(), job -> null);
+        new Thread(() -> {
+            try {
+                Thread.sleep(500);
+            } finally {
+                client.close();
+                return;
+            }
+        }).start();
+        Object told = "answered";
+        try (var rows = client.session("a", "s").export(ExportRequest.getDefaultInstance())) {
+            for (var row : rows) {}
+        } catch (ContextEngineException error) {
+            told = error.code().value();
+        }
+        System.out.println(told);
+        lending.await();
+        System.out.println("lent");
+    }
+}
+"""
+
 INTERRUPTED = """
 import dev.contextengine.client.*;
 import dev.contextengine.v1.IngestRequest;
@@ -163,20 +219,69 @@ def test_it_is_not_borne(language: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("language", [name for name in AWAY if name in NAMED])
-@pytest.mark.parametrize("service", ["away", "hung"])
+@pytest.mark.parametrize("service", ["away", "hung", "busy"])
 def test_calls_end_with_their_client(
     service: str, language: str, scripted: Server, tmp_path: Path
 ) -> None:
-    """They are cancelled by who closes it: none is sent again, waits for its answer or is borne."""
+    """They are cancelled by who closes it: none is sent again, waits for its answer or its next
+    attempt, or is borne."""
     release = threading.Event()
-    scripted.answers[ASSEMBLE.path] = lambda *_: release.wait(PATIENCE_S)
+    asked: list[float] = []
+    busy = overloaded(BUSY_S)
+
+    def answer(request: Any, context: grpc.ServicerContext) -> Any:
+        asked.append(time.monotonic())
+        return busy(request, context) if service == "busy" else release.wait(PATIENCE_S)
+
+    scripted.answers[ASSEMBLE.path] = answer
     program = AWAY[language].replace(*CLOSING[language])
-    if service == "hung":
+    assert program != AWAY[language]
+    program = program.replace("300", "1500")  # by then it has asked
+    if service != "away":
         program = program.replace("127.0.0.1:1", scripted.address)
-    began = time.monotonic()
     try:
         assert ran_as(language, program, tmp_path) == f"{CANCELLED} 0\n"
-        assert service == "away" or time.monotonic() - began < PATIENCE_S / 2
+        assert service == "away" or time.monotonic() - asked[0] < BUSY_S / 2
+    finally:
+        release.set()
+
+
+@pytest.mark.skipif("typescript" not in NAMED, reason="TypeScript is not built here")
+def test_a_question_whether_the_service_is_back_ends_with_its_client(scripted: Server) -> None:
+    release = threading.Event()
+    scripted.answers[GET_STATUS.path] = lambda *_: release.wait(PATIENCE_S)
+    scripted.health = b"never said: no thread is left for it"
+    folder = ROOT / "clients" / "typescript"
+    try:
+        told = ran(folder, scripted.address, "--input-type=module", "-e", ASKING)
+    finally:
+        release.set()
+    took_ms, warnings = json.loads(told)
+    assert took_ms < 1_000
+    assert not warnings  # Node warns of many who listen to one signal
+
+
+@pytest.mark.skipif("typescript" not in NAMED, reason="TypeScript is not built here")
+def test_a_model_is_lent_until_its_client_is_closed(scripted: Server) -> None:
+    """Where nobody awaits the end of it, an error would end Node."""
+    release = threading.Event()
+    scripted.answers[ATTACH.path] = lambda *_: iter(release.wait, True)
+    folder = ROOT / "clients" / "typescript"
+    try:
+        assert ran(folder, scripted.address, "--input-type=module", "-e", LENDING) == "closed\n"
+    finally:
+        release.set()
+
+
+@pytest.mark.skipif("java" not in NAMED, reason="Java is not built here")
+def test_streams_of_java_end_with_their_client(scripted: Server, tmp_path: Path) -> None:
+    """A stream as cancelled, and a lending without an error."""
+    release = threading.Event()
+    scripted.answers[EXPORT.path] = lambda *_: iter(release.wait, True)
+    scripted.answers[ATTACH.path] = lambda *_: iter(release.wait, True)
+    program = STREAMS.replace("127.0.0.1:1", scripted.address)
+    try:
+        assert ran_as("java", program, tmp_path) == f"{CANCELLED}\nlent\n"
     finally:
         release.set()
 

@@ -87,12 +87,13 @@ export class Breaker {
   /**
    * Lets a call through; whether it is a trial. Throws what the call failed with that found the service away, an error of
    * its own for each caller. Where it is time to, this begins a question, and waits for its answer until it is a moment old.
+   * `isOver`: whether nobody wants the call any more.
    */
-  async admit(signal: AbortSignal | undefined): Promise<boolean> {
+  async admit(isOver: () => boolean): Promise<boolean> {
     if (this.known && !this.halfOpen && performance.now() >= this.pausedUntil) await this.ask();
     const { known } = this;
     // A call that is cancelled says so itself.
-    if (!known || signal?.aborted) return false;
+    if (!known || isOver()) return false;
     const now = performance.now();
     if (!this.halfOpen || (this.pause && now < this.trialUntil)) {
       throw new (known.constructor as typeof ContextEngineError)(known.details, known);

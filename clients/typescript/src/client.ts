@@ -149,10 +149,10 @@ export class Client {
   }
 
   /**
-   * Lends a model to the server until the signal is aborted: each job is given to `complete`, which answers a text, or a
-   * completion that says more. What it raises is told to the server as a failure that may pass, and to `failed` here. A
-   * stream that breaks is opened anew, and answers that were not received go out again. Raises the error that no new stream
-   * would mend.
+   * Lends a model to the server until the signal is aborted or this client is closed: each job is given to `complete`, which
+   * answers a text, or a completion that says more. What it raises is told to the server as a failure that may pass, and to
+   * `failed` here. A stream that breaks is opened anew, and answers that were not received go out again. Raises the error that
+   * no new stream would mend.
    */
   async lend(
     complete: Complete,
@@ -162,7 +162,7 @@ export class Client {
       ...hello
     }: LendOptions = {},
   ): Promise<void> {
-    await new Lending(this.runtime, hello, complete, failed).run(signal);
+    await new Lending(this.runtime, hello, complete, failed).run(AbortSignal.any([signal, this.transport.closed]));
   }
 
   /** How many messages wait for the service to come back, of a session or of all. */
@@ -177,7 +177,7 @@ export class Client {
 
   /**
    * Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError where some of it cannot be sent, of
-   * several sessions the first one's: none holds up another.
+   * several sessions the first one's: it goes on with the others, all within one deadline.
    */
   async flush(session?: SessionRef, options: CallOptions = {}): Promise<void> {
     const { queue } = this;

@@ -79,7 +79,9 @@ export class Transport {
   private readonly breaker: Breaker | undefined;
   /** What ends each call that runs: gRPC's channel lets them go on. */
   private readonly running = new Set<() => void>();
-  private closed = false;
+  private readonly closing = new AbortController();
+  /** Aborted when this is closed. */
+  readonly closed: AbortSignal = this.closing.signal;
 
   constructor(
     target: string,
@@ -93,7 +95,7 @@ export class Transport {
 
   /** Ends calls that run. */
   close(): void {
-    this.closed = true;
+    this.closing.abort();
     for (const cancel of [...this.running]) cancel();
     this.channel.close();
   }
@@ -103,12 +105,17 @@ export class Transport {
    * afterwards: it might be done behind the caller's next one.
    */
   private wanted(signal: AbortSignal | undefined): void {
-    const why = this.closed ? "the client was closed" : "cancelled before it was sent";
-    if (this.closed || signal?.aborted) throw new ContextEngineError(why, { code: status.CANCELLED, violations: [] });
+    const why = this.closed.aborted ? "the client was closed" : "cancelled before it was sent";
+    if (this.isOver(signal)) throw new ContextEngineError(why, { code: status.CANCELLED, violations: [] });
+  }
+
+  /** Whether nobody wants a call any more. */
+  private isOver(signal: AbortSignal | undefined): boolean {
+    return this.closed.aborted || (signal?.aborted ?? false);
   }
 
   /** Cancels a call where its signal or this transport says so, until what is answered is called. */
-  private cancelling(call: { cancel(): void }, signal: AbortSignal | undefined): () => void {
+  private cancelling(call: { cancel(): void }, signal?: AbortSignal): () => void {
     const cancel = () => call.cancel();
     signal?.addEventListener("abort", cancel);
     this.running.add(cancel);
@@ -150,7 +157,8 @@ export class Transport {
     const sent = () => this.sent(method, request, deadline, retryFor, options?.signal);
     const { breaker } = this;
     if (!breaker) return sent();
-    const trial = await breaker.admit(options?.signal);
+    this.wanted(options?.signal);
+    const trial = await breaker.admit(() => this.isOver(options?.signal));
     try {
       const reply = await sent();
       breaker.answered();
@@ -179,10 +187,18 @@ export class Transport {
         const error = typed(raised);
         const pause = attempts.pause(error);
         if (pause === undefined) throw error;
-        // Where it is cancelled meanwhile, the attempt behind the pause says so.
-        await sleep(pause, undefined, { signal }).catch(() => undefined);
+        await this.sleep(pause, signal);
       }
     }
+  }
+
+  /** Between two attempts. Where the call is cancelled meanwhile, the attempt behind the pause says so. */
+  private async sleep(pause: number, signal: AbortSignal | undefined): Promise<void> {
+    if (this.isOver(signal)) return;
+    const sleeping = new AbortController();
+    const over = this.cancelling({ cancel: () => sleeping.abort() }, signal);
+    await sleep(pause, undefined, { signal: sleeping.signal }).catch(() => undefined);
+    over();
   }
 
   private async once<I extends DescMessage, O extends DescMessage>(
@@ -213,9 +229,19 @@ export class Transport {
     return new Promise((resolve) => {
       const bytes = (value: Buffer) => value;
       const options = grpcOptions(Date.now() + PROBE_MS);
-      this.channel.makeUnaryRequest(HEALTH, bytes, bytes, Buffer.alloc(0), this.metadata(), options, (error, reply) =>
-        resolve(reply === undefined ? { code: error?.code ?? status.UNKNOWN } : { reply }),
+      const call = this.channel.makeUnaryRequest(
+        HEALTH,
+        bytes,
+        bytes,
+        Buffer.alloc(0),
+        this.metadata(),
+        options,
+        (error, reply) => {
+          over();
+          resolve(reply === undefined ? { code: error?.code ?? status.UNKNOWN } : { reply });
+        },
       );
+      const over = this.cancelling(call);
     });
   }
 

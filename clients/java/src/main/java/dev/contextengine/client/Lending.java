@@ -94,7 +94,7 @@ public final class Lending implements AutoCloseable {
                 try {
                     serve();
                 } catch (ContextEngineException thrown) {
-                    if (!Failure.isBorne(thrown)) {
+                    if (!Failure.isBorne(thrown) && !client.transport().isClosed()) {
                         error = thrown;
                         return;
                     }

@@ -3,25 +3,33 @@ package dev.contextengine.client;
 import com.google.protobuf.Message;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
+import io.grpc.ClientCall;
 import io.grpc.ClientInterceptors;
 import io.grpc.Context;
 import io.grpc.Deadline;
+import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
+import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
 import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.ClientCalls;
 import java.time.Duration;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /** The rpcs as they are sent: with ids, a deadline, retries and typed errors. */
 final class Transport implements AutoCloseable {
+    private static final Status CLOSED = Status.CANCELLED.withDescription("the client was closed");
+
     private final ManagedChannel managed;
     private final Channel channel;
     private final Map<String, Duration> timeouts;
     private final Duration retryFor;
     private final Absence absence = new Absence();
+    private final CountDownLatch closed = new CountDownLatch(1);
     /** Null: each call waits for the service by itself. */
     private final Breaker breaker;
 
@@ -35,7 +43,7 @@ final class Transport implements AutoCloseable {
         this.breaker = hasBreaker ? new Breaker() : null;
         this.timeouts = timeouts;
         this.retryFor = retryFor;
-        this.channel = ClientInterceptors.intercept(channel, outgoing);
+        this.channel = ClientInterceptors.intercept(channel, outgoing, this::ending);
         Reconnecting.watch(channel);
     }
 
@@ -98,21 +106,40 @@ final class Transport implements AutoCloseable {
                 absence.end();
                 return reply;
             } catch (StatusRuntimeException thrown) {
-                if (isClosed()) { // whoever closed the client waits for nothing more, and has nothing queued
-                    throw Failure.of(Status.Code.CANCELLED, "", "the client was closed", thrown).typed();
-                }
                 ContextEngineException error = Failure.typed(thrown);
                 sleep(attempts.pause(error).orElseThrow(() -> error));
             }
         }
     }
 
-    private static void sleep(Duration pause) {
+    /** Between two attempts. Where this is closed meanwhile, the attempt behind the pause says so. */
+    private void sleep(Duration pause) {
         try {
-            TimeUnit.NANOSECONDS.sleep(pause.toNanos());
+            closed.await(pause.toNanos(), TimeUnit.NANOSECONDS);
         } catch (InterruptedException interrupted) {
             throw interrupted(interrupted);
         }
+    }
+
+    /** A call that fails as cancelled where this is closed: gRPC says that the service is away, and a call is sent again then. */
+    private <Q, R> ClientCall<Q, R> ending(MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
+        return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
+            @Override
+            public void start(Listener<R> listener, Metadata headers) {
+                super.start(
+                        new SimpleForwardingClientCallListener<>(listener) {
+                            @Override
+                            public void onClose(Status status, Metadata trailers) {
+                                if (isClosed() && !status.isOk()) {
+                                    super.onClose(CLOSED.withCause(status.asException()), new Metadata());
+                                } else {
+                                    super.onClose(status, trailers);
+                                }
+                            }
+                        },
+                        headers);
+            }
+        };
     }
 
     /** One request, many replies. */
@@ -142,5 +169,6 @@ final class Transport implements AutoCloseable {
     @Override
     public void close() {
         managed.shutdownNow();
+        closed.countDown();
     }
 }
