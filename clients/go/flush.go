@@ -8,7 +8,7 @@ import (
 )
 
 // Flush sends what waits, of all sessions, the oldest first. Where some of it cannot be sent it goes on with the other sessions,
-// and answers the first error.
+// all within one deadline, and answers the first error.
 func (c *Client) Flush(ctx context.Context) error {
 	ctx, cancel := c.deadline(ctx, "ContextEngine.AfterTurn")
 	defer cancel()

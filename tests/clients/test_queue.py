@@ -141,8 +141,9 @@ def test_a_refused_entry_does_not_block_what_follows(
     assert alone.ask("pending", session=session) == {"pending": 1, "rejected": 1}
 
 
+@pytest.mark.parametrize("code", ["RESOURCE_EXHAUSTED", "CANCELLED"])
 def test_one_session_that_cannot_be_sent_holds_up_no_other(
-    alone: Driver, scripted: Server, session: Json
+    code: str, alone: Driver, scripted: Server, session: Json
 ) -> None:
     down = failing(grpc.StatusCode.UNAVAILABLE)
     scripted.answers |= {ASSEMBLE.path: down, AFTER_TURN.path: down}
@@ -156,7 +157,7 @@ def test_one_session_that_cannot_be_sent_holds_up_no_other(
         if request.session.session_id == "away":
             down(request, context)
         if request.session.session_id == "quota":
-            failing(grpc.StatusCode.RESOURCE_EXHAUSTED, info("SPAWN_LIMIT"))(request, context)
+            failing(grpc.StatusCode[code], info("SPAWN_LIMIT"))(request, context)
         return t.AfterTurnResponse()
 
     scripted.answers[AFTER_TURN.path] = some

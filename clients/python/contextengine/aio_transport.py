@@ -74,7 +74,8 @@ class AsyncConnection(Connection):
         self, session: SessionRef | None = None, *, timeout: float | None = None
     ) -> None:
         """Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError
-        where some of it cannot be sent, of several sessions the first one's: none holds up another.
+        where some of it cannot be sent, of several sessions the first one's: it goes on with the
+        others, all within one timeout.
 
         What the service refuses for what it is goes to `rejected`. Calls need not wait for each
         other: an entry goes only after the one before it was answered, and one that two calls send

@@ -79,7 +79,7 @@ impl Client {
     }
 
     /// Sends what waits, of all sessions, the oldest first. Where some of it cannot be sent it goes on with the other sessions,
-    /// and answers the first error.
+    /// all within one deadline, and answers the first error.
     pub async fn flush(&self) -> Result<(), Error> {
         let deadline = self.connection().deadline(&AFTER_TURN);
         let mut first = Ok(());

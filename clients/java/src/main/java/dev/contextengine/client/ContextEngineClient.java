@@ -5,8 +5,8 @@ import dev.contextengine.v1.AttachRequest;
 import dev.contextengine.v1.ContextEngineGrpc;
 import dev.contextengine.v1.SessionRef;
 import io.grpc.Channel;
+import io.grpc.Context;
 import io.grpc.Deadline;
-import io.grpc.Status;
 import java.util.List;
 
 /**
@@ -136,8 +136,8 @@ public final class ContextEngineClient implements AutoCloseable {
     }
 
     /**
-     * Sends what waits, of all sessions, the oldest first. Where some of it cannot be sent it goes on with the other sessions, and
-     * throws the first error.
+     * Sends what waits, of all sessions, the oldest first. Where some of it cannot be sent it goes on with the other sessions, all
+     * within one deadline, and throws the first error.
      */
     public void flush() {
         if (queue == null) {
@@ -150,7 +150,8 @@ public final class ContextEngineClient implements AutoCloseable {
                 flush(session, deadline);
             } catch (ContextEngineException error) {
                 first = first == null ? error : first;
-                if (error.code() == Status.Code.CANCELLED || deadline != null && deadline.isExpired()) {
+                boolean isCancelled = Context.current().isCancelled() || Thread.currentThread().isInterrupted();
+                if (isCancelled || deadline != null && deadline.isExpired()) {
                     break;
                 }
             }
