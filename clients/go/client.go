@@ -3,6 +3,7 @@ package contextengine
 import (
 	"crypto/tls"
 	"fmt"
+	"sync"
 	"time"
 
 	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
@@ -123,6 +124,9 @@ type Client struct {
 	queue    *queue
 	absence  absence
 	breaker  breaker
+	// closed ends pauses between attempts.
+	closed chan struct{}
+	once   sync.Once
 }
 
 // New makes a client. It connects at the first call.
@@ -149,7 +153,7 @@ func New(target string, options ...Option) (*Client, error) {
 		return nil, fmt.Errorf("contextengine: the token would travel unencrypted to %s: "+
 			"give WithTLS or WithCredentials, or WithInsecure where the network is trusted", target)
 	}
-	client := &Client{settings: s}
+	client := &Client{settings: s, closed: make(chan struct{})}
 	if !s.noFallback {
 		var err error
 		if client.queue, err = newQueue(s.maxQueuedMessages, s.maxQueuedBytes, s.spillFile); err != nil {
@@ -199,6 +203,7 @@ func (c *Client) Conn() grpc.ClientConnInterface { return c.conn }
 // Close ends calls that run. What waits to be sent stays in the spill file, if there is one.
 func (c *Client) Close() error {
 	err := c.conn.Close()
+	c.once.Do(func() { close(c.closed) })
 	if c.queue != nil {
 		c.queue.close()
 	}

@@ -69,6 +69,7 @@ func (c *Client) attempt(ctx context.Context, method string, send func() error) 
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done(): // gRPC says why, and sends nothing
+		case <-c.closed:
 		}
 	}
 }
