@@ -216,7 +216,7 @@ async def running(
             Questions(),
             counter.count_text_async,
         )
-        store.observe(archive)
+        indexer.gone = archive.forget
 
         examine = ServerChecks(
             settings,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit
 
 from .index import Indexer
 from .lineage import Inherits
@@ -31,10 +29,8 @@ class Archive(msgspec.Struct, frozen=True):
     count: Callable[[str], Awaitable[int]]
     """The tokens of a text, reference encoding."""
 
-    def committed(self, commit: Commit) -> None:
-        """See Observer. What is remembered is of texts, which no commit changes."""
-
-    def erased(self, scopes: Sequence[Scope]) -> None:
-        """See Observer. What is remembered of texts is of no session: all of it goes."""
+    def forget(self) -> None:
+        """Forgets what is remembered of texts: it is of no session, so all of it goes with one that
+        was erased."""
         self.beginnings.clear()
         self.questions.clear()

@@ -10,7 +10,7 @@ remembered that the cursors do not say: a restart goes on where it stopped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from time import perf_counter
 
@@ -56,6 +56,8 @@ class Indexer:
 
     def __init__(self, store: Store, *, alone: bool = False) -> None:
         self._store, self._index, self._alone = store, store.index, alone
+        self.gone: Callable[[], None] = lambda: None
+        """Called where a session is not there any more, soon after. To be set."""
         self._whole: dict[Scope, Progress] = {}
         """Sessions that are indexed up to a revision and were not noted since."""
         self._broken: dict[Scope, Exception] = {}
@@ -239,6 +241,7 @@ class Indexer:
         the index will have come."""
         progress = await self._index.progress(scope)
         if progress is None:
+            self.gone()
             return None, False
         documents: list[Document] = []
         after, room = await self._messages(scope, progress, documents, room)

@@ -146,8 +146,8 @@ class IndexFilling(Protocol):
     """How the search index comes to what it holds."""
 
     noted: Callable[[Scope], None]
-    """Called on the event loop for each session that brought messages or summaries, once they are
-    durable. To be set."""
+    """Called on the event loop for each session that brought messages or summaries, or was erased,
+    once that is durable. To be set."""
 
     async def progress(self, scope: Scope) -> Progress | None:
         """How far the index has come with a session; None where there is none of this name, or its

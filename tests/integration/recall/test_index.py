@@ -202,5 +202,10 @@ async def test_a_deletion_takes_along_what_is_remembered_of_texts(
     for kind in (TurnBeginnings, Questions):
         monkeypatch.setattr(kind, "clear", lambda self: cleared.append(type(self)))
     await write(house, S, "word one")
+    await find(house, "word")
+    assert not cleared
     await house.client.sessions.delete(S)
+    async with asyncio.timeout(30):
+        while len(cleared) < 2:
+            await asyncio.sleep(0.01)
     assert cleared == [TurnBeginnings, Questions]

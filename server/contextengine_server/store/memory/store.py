@@ -120,3 +120,5 @@ class MemoryStore(MemoryReads, MemoryDebts):
     def _erased(self, scopes: Sequence[Scope]) -> None:
         for observer in self._observers:
             observer.erased(scopes)
+        for scope in scopes:
+            self.index.noted(scope)

@@ -196,6 +196,8 @@ class PostgresStore(PostgresListings, PostgresDebts):
     def _erased(self, scopes: Sequence[Scope]) -> None:
         for observer in self._observers:
             observer.erased(scopes)
+        for scope in scopes:
+            self.index.noted(scope)
 
     async def delete(
         self,
