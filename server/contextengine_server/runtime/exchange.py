@@ -107,7 +107,12 @@ class Exchange:
         for batch in batches:
             if batch.before > self._number:
                 await self._missed(batch.before, tell=tell)
-            by, events = _decode(batch.body)
+            try:
+                by, events = _decode(batch.body)
+            except msgspec.MsgspecError as error:
+                # By a server of another version, say. What stands behind it is heard all the same.
+                log.warning("events cannot be read", number=batch.last, why=str(error))
+                by, events = "", []
             if not events:
                 await self._missed(batch.last, tell=tell)
             for number, event in enumerate(events, batch.first):

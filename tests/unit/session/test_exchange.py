@@ -142,6 +142,18 @@ async def test_more_than_can_be_kept_is_a_gap_for_all(pair: Pair) -> None:
     assert names(await seen(pair.other, start))[0] == GAP
 
 
+@pytest.mark.parametrize("body", [b"\xc1", b"", b"\x92\x01\x02"])
+async def test_what_cannot_be_read_is_a_gap_and_keeps_nothing_from_being_heard(
+    pair: Pair, body: bytes
+) -> None:
+    """A server of another version may have told it."""
+    start = pair.other.core.events.position(pair.other.core.events._next - 1)
+    await pair.server.store.feed.post(1, body)
+    await pair.server.ingest("a")
+    await pair.tell()
+    assert names(await seen(pair.other, start)) == [GAP, "session:created", "session:ingested"]
+
+
 async def test_what_could_not_be_told_is_told_later(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
