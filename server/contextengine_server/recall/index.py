@@ -10,7 +10,7 @@ remembered that the cursors do not say: a restart goes on where it stopped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from time import perf_counter
 
@@ -62,6 +62,8 @@ class Indexer:
         """Sessions that are indexed up to a revision and were not noted since."""
         self._broken: dict[Scope, Exception] = {}
         """Sessions whose next step failed, and why."""
+        self._renewed: set[Scope] = set()
+        """Sessions that were begun anew since a step of theirs could not be written."""
         self._taken = 0
         """How often a session was taken up."""
         self._dirty: dict[Scope, None] = {}
@@ -217,14 +219,35 @@ class Indexer:
                 room -= sum(len(document.text) for document in step.documents)
             if room <= 0:
                 break
-        try:
-            if steps:
-                await self._index.advance(steps)
-        except BaseException:
-            self._dirty.update(dict.fromkeys(step.scope for step in steps))
-            raise
-        self._remember(whole)
+        await self._bring(steps)
+        self._remember({scope: far for scope, far in whole.items() if scope not in self._broken})
         self._tell()
+
+    async def _bring(self, steps: Sequence[Advance]) -> None:
+        """Writes these steps; where that fails, each by itself."""
+        left = list(steps)
+        try:
+            if left:
+                await self._index.advance(left)
+        except (StoreUnavailable, asyncio.CancelledError):
+            self._dirty.update(dict.fromkeys(step.scope for step in left))
+            raise
+        except Exception as error:
+            if len(left) == 1:
+                await self._begin_anew(left[0].scope, error)
+                return
+            for step in left:
+                await self._bring([step])
+
+    async def _begin_anew(self, scope: Scope, error: Exception) -> None:
+        """The index is derived: what stands in the way of a step goes with all that it holds of the
+        session. Once; who is still in the way then waits for whoever mends the database."""
+        log.error("session cannot be indexed", exc_info=error)
+        if scope in self._renewed:
+            self._broken[scope] = error
+            return
+        self._renewed.add(scope)
+        await self._index.renew(scope)
 
     def _remember(self, whole: Mapping[Scope, Progress]) -> None:
         self._whole |= whole if self._alone else {}

@@ -4,6 +4,8 @@ gets what is there."""
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -209,3 +211,28 @@ async def test_a_deletion_takes_along_what_is_remembered_of_texts(
         while len(cleared) < 2:
             await asyncio.sleep(0.01)
     assert cleared == [TurnBeginnings, Questions]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM search_cursors WHERE session = 's1'",
+        "UPDATE search_cursors SET sequence = 0, revision = 0 WHERE session = 's1'",
+        "UPDATE search_cursors SET sequence = 1 WHERE session = 's1'",
+    ],
+)
+async def test_a_damaged_cursor_is_mended_and_keeps_nobody_from_being_found(
+    house: House, damage: str
+) -> None:
+    path = house.database
+    await write(house, S, "word one", "word two")
+    await find(house, "word")
+    await house.stop()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(damage)
+    await house.start()
+    another = ref("another")
+    await write(house, another, "a word")
+    await write(house, S, "word three")
+    assert sequences(await find(house, "word", another)) == [1]
+    assert sorted(sequences(await find(house, "word"))) == [1, 2, 3]

@@ -103,7 +103,11 @@ BEHIND = """
     WHERE sessions.revision > COALESCE(search_cursors.revision, 0) AND sessions.archived = ''
     LIMIT :limit
 """
-NEW_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM search_cursors"
+NEW_NUMBER = f"""
+    SELECT MAX(COALESCE(MAX(number), 0), COALESCE((SELECT MAX(id) FROM search_documents), 0)
+    >> {_NUMBER_SHIFT}) + 1 FROM search_cursors
+"""
+"""None that a passage has either: where a cursor was lost, those of its session are there still."""
 ADD_CURSOR = f"""
     INSERT INTO search_cursors (tenant, agent, session, incarnation, {_CURSOR}, doomed)
     VALUES (:tenant, :agent, :session, :incarnation, :number, :sequence, :parts, :summaries,
