@@ -219,25 +219,38 @@ class Indexer:
                 room -= sum(len(document.text) for document in step.documents)
             if room <= 0:
                 break
-        await self._bring(steps)
-        self._remember({scope: far for scope, far in whole.items() if scope not in self._broken})
+        failed = await self._bring(steps)
+        self._remember({scope: far for scope, far in whole.items() if scope not in failed})
         self._tell()
 
-    async def _bring(self, steps: Sequence[Advance]) -> None:
-        """Writes these steps; where that fails, each by itself."""
+    async def _bring(self, steps: Sequence[Advance]) -> set[Scope]:
+        """Writes these steps; where that fails, each by itself. The sessions whose step cannot be
+        written."""
         left = list(steps)
+        failed: set[Scope] = set()
         try:
-            if left:
-                await self._index.advance(left)
-        except (StoreUnavailable, asyncio.CancelledError):
+            if not left or await self._written(left) is None:
+                return failed
+            while left:
+                scope = left[0].scope
+                if (error := await self._written(left[:1])) is not None:
+                    failed.add(scope)
+                    await self._begin_anew(scope, error)
+                del left[0]
+        except BaseException:
             self._dirty.update(dict.fromkeys(step.scope for step in left))
             raise
+        return failed
+
+    async def _written(self, steps: Sequence[Advance]) -> Exception | None:
+        """Writes these steps, all or none; why they cannot be. Raises StoreUnavailable."""
+        try:
+            await self._index.advance(steps)
+        except StoreUnavailable:
+            raise
         except Exception as error:
-            if len(left) == 1:
-                await self._begin_anew(left[0].scope, error)
-                return
-            for step in left:
-                await self._bring([step])
+            return error
+        return None
 
     async def _begin_anew(self, scope: Scope, error: Exception) -> None:
         """The index is derived: what stands in the way of a step goes with all that it holds of the

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 
 import pytest
@@ -16,8 +17,9 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.recall import index, texts
 from contextengine_server.recall.score.questions import Questions
 from contextengine_server.recall.snippets import TurnBeginnings
+from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import MessageRow
-from contextengine_server.store.search import Progress, SearchIndex
+from contextengine_server.store.search import Advance, Progress, SearchIndex
 from tests import postgres
 from tests.integration.harness import House, ref
 
@@ -184,6 +186,32 @@ async def test_what_cannot_be_indexed_keeps_nobody_else_waiting(
         await find(house, "word", sessions[1])
     monkeypatch.undo()
     assert sequences(await find(house, "word", sessions[1])) == [1]
+
+
+async def test_a_store_that_goes_away_amid_a_write_takes_nobody_off_the_list(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write of several sessions fails for one of them, and then for the store's own sake."""
+    kind, tried = type(house.app.store.index), list[int]()
+    advance = kind.advance
+
+    async def failing(self: SearchIndex, steps: Sequence[Advance]) -> None:
+        tried.append(len(steps))
+        if len(steps) > 1:
+            raise ValueError("one of them")
+        if tried == [3, 1]:
+            raise StoreUnavailable("away for a moment")
+        await advance(self, steps)
+
+    monkeypatch.setattr(kind, "advance", failing)
+    monkeypatch.setattr(index, "_RETRY_S", 0.01)
+    sessions = [ref("first"), ref("middle"), ref("last")]
+    await asyncio.gather(*(write(house, one, "a word") for one in sessions))
+    async with asyncio.timeout(30):
+        for session in sessions:
+            while not sequences(await house.client.recall.search(session, query="word")):
+                await asyncio.sleep(0.01)
+    assert tried[:2] == [3, 1]
 
 
 @pytest.mark.parametrize("depth", [200, 300, 960, 1_020])
