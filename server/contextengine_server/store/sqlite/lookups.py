@@ -45,7 +45,6 @@ itself, since it lets others run meanwhile."""
 _KEPT_CHARS = 8_000_000
 """Characters of passages that are kept in memory, and what stands for what is beside a text."""
 _BESIDE_TEXT = 300
-_PART = (1 << PART_BITS) - 1
 
 Said = tuple[str, int, int | None, str, int]
 """What a passage says, and the role, time, host id and first revision of its message."""
@@ -348,8 +347,8 @@ def _read(db: sqlite3.Connection, span: SearchSpan, ids: Sequence[int]) -> dict[
 
 
 def _match(span: SearchSpan, id: int, row: Sequence[Any], lanes: int = 0) -> Match:
-    place, part = id >> PART_BITS & MAX_PLACE, id & _PART
-    return Match(span, place, part, row[0], lanes, row[1], row[2], row[3])
+    part = id & (MAX_PARTS - 1)
+    return Match(span, _place(id), part, row[0], lanes, row[1], row[2], row[3])
 
 
 def _place(id: int) -> int:
