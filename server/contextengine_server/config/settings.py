@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from contextengine_server.config.agents.memory import MemorySettings
 from contextengine_server.config.agents.subagents import SubagentSettings
+from contextengine_server.config.auth import AuthSettings
 from contextengine_server.config.engine import EngineSettings, PluginSettings, engine_settings
 from contextengine_server.config.group import Group
 from contextengine_server.config.lifetime.archive import ArchiveSettings
@@ -38,7 +39,7 @@ from contextengine_server.config.schema import (
     show,
 )
 from contextengine_server.config.schema.types import off
-from contextengine_server.config.server import MIB, SECOND, AuthSettings, ServerSettings
+from contextengine_server.config.server import MIB, SECOND, ServerSettings
 from contextengine_server.config.summarizer import SummarizerSettings
 from contextengine_server.config.telemetry import TelemetrySettings
 from contextengine_server.config.usage import UsageSettings

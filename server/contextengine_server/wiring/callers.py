@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextengine_server.api.identity.rules import CertificateRule, IssuerRules
 from contextengine_server.api.pipeline.auth import TokenGrant
-from contextengine_server.config.server import AuthSettings
+from contextengine_server.config.auth import AuthSettings
 
 
 def tokens_of(auth: AuthSettings) -> tuple[TokenGrant, ...]:
