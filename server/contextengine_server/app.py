@@ -343,6 +343,7 @@ def server_options(settings: Settings) -> ServerOptions:
         max_long_rpcs=server.max_long_rpcs,
         max_long_lived_rpcs=server.max_long_lived_rpcs,
         max_waiting_reads=server.max_waiting_reads,
+        max_streams_per_connection=server.max_streams_per_connection,
         keepalive_s=server.keepalive.time.total_seconds(),
         keepalive_timeout_s=server.keepalive.timeout.total_seconds(),
         min_client_ping_s=server.keepalive.min_client_interval.total_seconds(),

@@ -164,6 +164,8 @@ async def main(
             await stack.enter_async_context(grpc.aio.insecure_channel(address, options))
             for _ in range(0, int(count), TOGETHER)
         ]
+        for channel in channels:  # what is due while it connects would come all at once
+            await channel.channel_ready()
         callers = Callers(channels, token, kind, float(seconds))
         began = time.perf_counter()
         if float(rate):

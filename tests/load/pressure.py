@@ -2,6 +2,7 @@
 beside a noisy one.
 
 python tests/load/pressure.py [--seconds S] [--rounds N] [--only overload,neighbours,shares]
+                              [--realtime]
 
 Callers come back when they are told to, as the shipped clients do. Beside what a second brings
 stands what a second of the server's own processor time does: callers and whatever else the machine
@@ -49,6 +50,8 @@ REPLY = bytes(1_000)
 """What a bare handler answers: about as much as a step."""
 PACE_MS = 20
 """From one call of the quiet tenant's one caller to the next."""
+LONGER = 3
+"""How much longer a turn of a quiet tenant counts: of some hundred calls one is the p99."""
 
 
 @dataclass
@@ -109,6 +112,11 @@ def start(
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
 
 
+def before_others(pid: int) -> None:
+    """Has a process the processors before all that is not in the real-time class."""
+    subprocess.run(["chrt", "--all-tasks", "--rr", "--pid", "1", str(pid)], check=True)
+
+
 def heard(process: Popen, server: Process) -> Heard:
     before = cpu(server)
     out, _ = process.communicate(timeout=300)
@@ -162,31 +170,37 @@ def overload(server: Process, kind: str, seconds: float, rounds: int, console: C
     return left.by_cpu >= KEPT * found[peak].by_cpu and not _bare(left.failed)
 
 
-def neighbours(
-    server: Process, kind: str, callers: int, seconds: float, rounds: int, console: Console
-) -> bool:
+@dataclass(frozen=True)
+class Turns:
+    """How a quiet tenant is measured: how long a turn counts, how many there are, and whether the
+    server and its caller have the processors before the noisy callers."""
+
+    seconds: float
+    rounds: int
+    realtime: bool
+
+
+def neighbours(server: Process, kind: str, callers: int, turns: Turns, console: Console) -> bool:
     """A quiet tenant's calls alone, and beside a noisy one's. Of a bare handler this says what the
     transport and the machine do to a caller beside so many others."""
     title = f"{server.name}: beside {callers} callers of {kind}"
-    return _beside(server, kind, callers, 0.0, title, seconds, rounds, console)
+    return _beside(server, kind, callers, 0.0, title, turns, console)
 
 
-def shares(server: Process, seconds: float, rounds: int, console: Console) -> bool:
+def shares(server: Process, turns: Turns, console: Console) -> bool:
     """A quiet tenant's calls alone, and beside a tenant that sends ten times its share, whatever
     becomes of it: no call waits for another, and none that is refused comes back."""
     held = True
     # All are measured before any is exceeded: what was sent by then is still worked on afterwards.
     found = [
-        (kind, callers, called(server, kind, callers, 2 * seconds).rate / 2)
+        (kind, callers, called(server, kind, callers, turns.seconds).rate / 2)
         for kind, callers in SHARED
     ]
     for kind, callers, share in found:
         if not share:
-            raise SystemExit(f"no {kind} was answered in {2 * seconds} s: say --seconds")
+            raise SystemExit(f"no {kind} was answered in {turns.seconds} s: say --seconds")
         title = f"{server.name}: beside {TIMES} times a share of {share:,.1f} a second ({kind})"
-        held &= _beside(
-            server, kind, TIMES * callers, TIMES * share, title, seconds, rounds, console
-        )
+        held &= _beside(server, kind, TIMES * callers, TIMES * share, title, turns, console)
     return held
 
 
@@ -196,16 +210,23 @@ def _beside(
     callers: int,
     rate: float,
     title: str,
-    seconds: float,
-    rounds: int,
+    turns: Turns,
     console: Console,
 ) -> bool:
     alone, beside, noise = Heard(), Heard(), Heard()
-    for _ in range(rounds):
-        alone.add(heard(start(server, QUIET, "step", 1, PACE_MS, seconds), server))
-        noisy = start(server, NOISY, kind, callers, 0, seconds + 1.5, rate)
-        quiet = start(server, QUIET, "step", 1, PACE_MS, seconds)
-        beside.add(heard(quiet, server))
+
+    def quiet() -> Popen:
+        caller = start(server, QUIET, "step", 1, PACE_MS, turns.seconds)
+        if turns.realtime:
+            before_others(caller.pid)
+        return caller
+
+    if turns.realtime:
+        before_others(server.pid)
+    for _ in range(turns.rounds):
+        alone.add(heard(quiet(), server))
+        noisy = start(server, NOISY, kind, callers, 0, turns.seconds + 1.5, rate)
+        beside.add(heard(quiet(), server))
         noise.add(heard(noisy, server))
     table = Table(
         "quiet", "sent/s", "calls", "p50 ms", "p99 ms", "of alone", "sent back", title=title
@@ -248,7 +269,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3, help="how long a turn counts")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each load")
     parser.add_argument("--only", default="overload,neighbours,shares")
+    parser.add_argument(
+        "--realtime",
+        action="store_true",
+        help="the server and the quiet caller have the processors before the noisy callers, whose"
+        " machine would be another one (chrt; needs the right to it)",
+    )
     given = parser.parse_args()
+    turns = Turns(LONGER * given.seconds, given.rounds, given.realtime)
     wanted, console = given.only.split(","), Console(width=140)
     tokens = [
         {"sha256": hash_token(token), "tenant": tenant}
@@ -265,15 +293,15 @@ def main() -> int:
                 held &= overload(server, "step", given.seconds, given.rounds, console)
             if "neighbours" in wanted:
                 for kind, callers in NOISE:
-                    held &= neighbours(server, kind, callers, given.seconds, given.rounds, console)
+                    held &= neighbours(server, kind, callers, turns, console)
             if "shares" in wanted:
-                held &= shares(server, given.seconds, given.rounds, console)
+                held &= shares(server, turns, console)
         if "neighbours" in wanted:
             for rpc in ("Assemble", "IngestBatch"):
                 (Path(directory) / rpc).write_bytes(REPLY)
             with start_floor(Path(directory)) as floor:
                 for kind, callers in NOISE:
-                    neighbours(floor, kind, callers, given.seconds, given.rounds, console)
+                    neighbours(floor, kind, callers, turns, console)
     return int(not held)
 
 

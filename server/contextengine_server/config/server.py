@@ -163,6 +163,17 @@ class ServerSettings(Group):
         le=MOST,
         description="Reads at once that wait for `at_least_revision`. Counted apart.",
     )
+    max_streams_per_connection: Whole = Field(
+        0,
+        ge=0,
+        le=MOST,
+        description=(
+            "Calls and streams at once on one connection; its client keeps what is beyond to"
+            " itself until one ends, as HTTP/2 has it. 0: `max_concurrent_rpcs` and"
+            " `max_long_lived_rpcs` together. More for a gateway that carries the calls of many"
+            " tenants on one connection."
+        ),
+    )
     quotas: tuple[TenantQuotaSettings, ...] = Field(
         (),
         description=(

@@ -18,6 +18,7 @@ from contextengine_proto.v1 import (
     sessions_pb2,
 )
 from contextengine_server.api.pipeline import server as api_server
+from contextengine_server.api.pipeline.auth import TokenGrant, hash_token
 from contextengine_server.api.pipeline.server import ServerOptions
 from tests.integration.api_infra.house import House, Seen, failure, failure_of, house, nothing
 
@@ -121,6 +122,53 @@ async def test_far_beyond_the_limit_every_caller_is_told_when_to_come_back():
         for channel in channels:
             await channel.close()
     assert heard == {(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", 200)}
+
+
+async def test_a_connection_has_only_so_many_calls_at_once_and_what_is_beyond_waits_at_its_client():
+    """gRPC would count calls that are over among them, and refuse bare what its own client takes
+    for allowed."""
+    options = ServerOptions(
+        address="127.0.0.1:0", max_streams_per_connection=4, max_concurrent_rpcs=2_000
+    )
+    async with house(options=options) as h:
+        replies = await asyncio.gather(*(h.engine.Assemble(REQUEST) for _ in range(1_000)))
+    assert {reply.revision for reply in replies} == {3}
+
+
+async def test_who_sends_whatever_becomes_of_it_is_slowed_down_by_his_own_connection():
+    """Beyond the first refusals his calls stay open, so that no more come; others are answered
+    meanwhile."""
+    options = ServerOptions(
+        address="127.0.0.1:0",
+        max_concurrent_rpcs=20,
+        max_working_rpcs=4,
+        max_streams_per_connection=100,
+        max_wait_s=60,
+        tokens=tuple(TokenGrant(hash_token(name), name) for name in ("noisy", "quiet")),
+    )
+    noisy, quiet = ((("authorization", f"Bearer {name}"),) for name in ("noisy", "quiet"))
+    status = "/contextengine.v1.ContextEngine/GetStatus"
+    async with house(forever, options=options) as h:
+
+        def held_back() -> float:
+            return h.metrics.snapshot()["contextengine.calls.held_back"]
+
+        calls = [h.engine.Assemble(REQUEST, metadata=noisy) for _ in range(500)]
+        async with asyncio.timeout(30):
+            while held_back() < 80:
+                await asyncio.sleep(0.01)
+        refused = h.metrics.snapshot()["contextengine.calls.refused{kind=calls,reason=limit}"]
+        own = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{h.port}", own) as channel:
+            asked: Any = channel.unary_unary(status)
+            answered = await asked(b"", metadata=quiet, timeout=10)
+        for call in calls:
+            call.cancel()
+        async with asyncio.timeout(30):
+            while held_back():
+                await asyncio.sleep(0.01)
+    assert refused < 100
+    assert lifecycle_pb2.GetStatusResponse.FromString(answered).revision == 7
 
 
 async def test_watchers_do_not_use_up_the_places_of_calls():

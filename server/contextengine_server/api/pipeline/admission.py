@@ -13,28 +13,26 @@ their client takes, streams that last, and reads that wait for a revision hold n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 from contextengine_server.api.pipeline.in_flight import InFlight, Stoppable
 from contextengine_server.api.pipeline.limits import Limits
-from contextengine_server.errors import DomainError, Draining, Overloaded
+from contextengine_server.api.pipeline.refusals import Refusals
+from contextengine_server.errors import DomainError, Draining
 from contextengine_server.fairness.ahead import Ahead
 from contextengine_server.fairness.held import Held
 from contextengine_server.fairness.presence import PRESENT_S, Presence
 from contextengine_server.fairness.quota import TenantQuotas
 from contextengine_server.fairness.turns import FairQueue
-from contextengine_server.telemetry.metrics import Counter, Metrics
+from contextengine_server.telemetry.metrics import Metrics
 
 DRAINING_RETRY_MS = 1_000
 """About what a restart takes, or what a balancer needs to learn that this server goes."""
 
 CUT_OFF_WAIT_S = 1.0
 """How long a call that was stopped may take to answer."""
-
-LONGEST_RETRY_MS = 2_000
-"""Callers who are sent away for longer would leave a server idle that had caught up meanwhile."""
 
 SPARE = 4
 """A tenant alone has so many in so many and one of the places: where what it does hangs, others
@@ -47,16 +45,16 @@ and what takes longer waits for something else."""
 LEARNT = 0.05
 """How much one call changes what a call is thought to take: it follows within some dozens."""
 
-WHY = ("limit", "quota", "pushed_out", "waited", "deadline")
-"""Why calls are refused: the server's limit, the tenant's quota, room made for a tenant that holds
-less, a wait too long, too little time left of the deadline."""
-
 
 class Admission:
     """Calls in flight, by kind. Belongs to one event loop."""
 
     def __init__(
-        self, limits: Limits, metrics: Metrics, quotas: TenantQuotas | None = None
+        self,
+        limits: Limits,
+        metrics: Metrics,
+        quotas: TenantQuotas | None = None,
+        pressed: Callable[[], bool] = bool,
     ) -> None:
         self.draining = False
         self.limits = limits
@@ -83,17 +81,9 @@ class Admission:
         self._present = Presence(PRESENT_S)
         self.takes_s = 0.0
         """How long an ordinary call takes once it is worked on, about."""
-        self._refused: dict[tuple[str, str], Counter] = {
-            (kind.kind, why): metrics.counter(
-                "contextengine.calls.refused",
-                "Calls refused with OVERLOADED, by kind and cause",
-                {"kind": kind.kind, "reason": why},
-                "{call}",
-            )
-            for kind in self.kinds
-            for why in WHY
-        }
-        self._count = 0
+        self.refusals = Refusals(
+            self.kinds, limits.retry_after_ms, limits.max_wait_s, metrics, pressed
+        )
         self.few: dict[Stoppable, None] = {}
         """Ordinary calls that were let in unasked, all of them worked on: `enter` is not needed
         while there are fewer than `room`, and `leave` not for who is among them."""
@@ -155,19 +145,32 @@ class Admission:
 
     # One call
 
-    def enter(self, call: Stoppable, kind: InFlight) -> asyncio.Future[None] | None:
-        """Admits a call. Answers what it has to wait for before it is worked on, if anything.
-        Raises Draining or Overloaded."""
+    def enter(self, call: Stoppable, kind: InFlight) -> Awaitable[None] | None:
+        """Admits a call. Answers what it has to wait for before it is worked on, if anything, which
+        may end with a refusal as well. Raises Draining or Overloaded."""
         if self.draining:
-            raise _draining(
-                "the server is shutting down and takes no new calls; ask another one, or this one"
-                " after its restart"
-            )
+            raise _drained()
+        if kind is self.calls:
+            self._settle()
+        if (why := self._take(call, kind)) is None:
+            return self._admitted(call, kind)
+        if not (seconds := self.refusals.delay(call)):
+            raise self._refusal(kind, *why)
+        return self._later(call, kind, seconds)
+
+    async def _later(self, call: Stoppable, kind: InFlight, seconds: float) -> None:
+        """Lets the call in after all where there is room by then. Raises Draining or Overloaded."""
+        await self.refusals.hold(call.tenant, seconds)
+        if self.draining:
+            raise _drained()
+        if (why := self._take(call, kind)) is not None:
+            raise self._refusal(kind, *why)
+        if (turn := self._admitted(call, kind)) is not None:
+            await turn
+
+    def _admitted(self, call: Stoppable, kind: InFlight) -> asyncio.Future[None] | None:
         if kind is not self.calls:
-            self._take(call, kind)
             return None
-        self._settle()
-        self._take(call, kind)
         self._see(call)
         return self._turn(call)
 
@@ -183,13 +186,23 @@ class Admission:
             self.left.set()
         elif not len(self.calls.calls):
             self.room = self._room()
+        if self.refusals.held:
+            self._tell_one(call.tenant, kind)
+
+    def _tell_one(self, tenant: str, kind: InFlight) -> None:
+        """Has one more of the tenant's calls that were not let in ask again, where there is much
+        room."""
+        most = self.quotas.here(tenant).most(kind.kind) or kind.calls.limit
+        if 2 * kind.calls.of(tenant) < most and 2 * len(kind.calls) < kind.calls.limit:
+            self.refusals.tell(tenant)
 
     @asynccontextmanager
     async def away(self, call: Stoppable, kind: InFlight) -> AsyncIterator[None]:
         """The call only waits within this context: it is counted among the waits and holds nothing
         else. Behind it, its turn comes again. Raises Overloaded."""
         self._settle()
-        self._take(call, self.waits)
+        if (why := self._take(call, self.waits)) is not None:
+            raise self._refusal(self.waits, *why)
         kind.calls.discard(call.tenant, call)
         self._give_back(call)
         yield  # where the wait is cut off the call ends, and `leave` discards it
@@ -198,15 +211,17 @@ class Admission:
         if kind is self.calls and (turn := self._turn(call)) is not None:
             await turn
 
-    def _take(self, call: Stoppable, kind: InFlight) -> None:
-        """Has the call held among its kind. Raises Overloaded."""
+    def _take(self, call: Stoppable, kind: InFlight) -> tuple[str, int] | None:
+        """Has the call held among its kind. Answers why not, and the limit, where there is no
+        room."""
         tenant, held = call.tenant, kind.calls
         most = self.quotas.here(tenant).most(kind.kind)
         if most is not None and held.of(tenant) >= most:
-            raise self._refusal(kind, "quota", most)
+            return "quota", most
         if held.full and not self._make_room(tenant, kind):
-            raise self._refusal(kind, "limit", held.limit)
+            return "limit", held.limit
         held.add(tenant, call)
+        return None
 
     def _make_room(self, tenant: str, kind: InFlight) -> bool:
         """Sends away the newest of the tenant that holds the most, where `tenant` holds less. What
@@ -312,33 +327,8 @@ class Admission:
         if call.turn is not None and not call.turn.done():
             call.turn.set_exception(error)
 
-    # Refusals
-
     def _refusal(self, kind: InFlight, why: str, limit: int) -> DomainError:
-        self._refused[kind.kind, why].value += 1
-        text = {
-            "limit": f"the server works on {limit} {kind.what} already",
-            "quota": f"the tenant's quota of {kind.kind} is {limit}, and that many are there",
-            "pushed_out": f"all {limit} {kind.what} are taken, and this tenant has the most of"
-            " them: the place goes to another tenant",
-            "waited": f"the call waited {self.limits.max_wait_s:g} s (max_wait) for its turn behind"
-            " others",
-            "deadline": "the call waited for its turn until its deadline left no time to do it",
-        }[why]
-        return Overloaded(
-            f"{text}; nothing was done, try again after the delay given",
-            metadata={"limit": str(limit), "kind": kind.kind, "cause": why},
-            retry_after_ms=self._retry_ms(),
-        )
-
-    def _retry_ms(self) -> int:
-        """The longer the line, the later; and no two at the same moment."""
-        least, waiting = self.limits.retry_after_ms, len(self._queue)
-        if not waiting:
-            return least
-        self._count += 1
-        spread = 1 + self._count * 0.618034 % 1  # the golden ratio: evenly, however many there are
-        return min(LONGEST_RETRY_MS, int(least * (1 + waiting / self._working.limit) * spread))
+        return self.refusals.of(kind, why, limit, len(self._queue) / self._working.limit)
 
     # Ending
 
@@ -350,6 +340,7 @@ class Admission:
         """
         self.draining = True
         self._settle()
+        self.refusals.tell_all()
         for stream in self.streams.calls:
             stream.stop(_draining("the server is shutting down; resume on another one"))
         await self._until_empty(grace_s)
@@ -372,6 +363,13 @@ class Admission:
                     await self.left.wait()
         except TimeoutError:
             pass
+
+
+def _drained() -> Draining:
+    return _draining(
+        "the server is shutting down and takes no new calls; ask another one, or this one after its"
+        " restart"
+    )
 
 
 def _draining(text: str) -> Draining:

@@ -87,10 +87,10 @@ class ServerOptions(msgspec.Struct, frozen=True):
     """Streams of Watch and Attach at once, counted apart."""
     max_waiting_reads: int = 1_024
     """Reads that wait for a revision, counted apart."""
-    max_streams_per_connection: int = 16_384
-    """HTTP/2 streams of one connection; a client queues what is beyond. It hears of this only with
-    the server's first frame, and what it sent before is refused bare, by HTTP/2 itself: so these
-    are more than callers have, and the limits above speak."""
+    max_streams_per_connection: int = 0
+    """HTTP/2 streams of one connection; a client queues what is beyond. 0: as many as the server
+    lets in of ordinary calls and of streams that last, so that nobody waits for what they leave no
+    room for, and who sends whatever becomes of it is slowed down by his own connection."""
     overload_retry_ms: int = 200
     keepalive_s: float = 60.0
     """How long a connection may be silent before it is pinged."""
@@ -98,6 +98,12 @@ class ServerOptions(msgspec.Struct, frozen=True):
     """How long it may take to answer before it is closed."""
     min_client_ping_s: float = 10.0
     """Clients that ping more often than this are sent away."""
+
+    @property
+    def streams_per_connection(self) -> int:
+        """HTTP/2 streams of one connection."""
+        let_in = self.max_concurrent_rpcs + self.max_long_lived_rpcs
+        return self.max_streams_per_connection or let_in
 
     @property
     def credentials(self) -> bool:
@@ -331,7 +337,7 @@ def transport_options(options: ServerOptions) -> TransportOptions:
     """What of them is a transport's business."""
     return TransportOptions(
         _largest(options),
-        options.max_streams_per_connection,
+        options.streams_per_connection,
         options.keepalive_s,
         options.keepalive_timeout_s,
         options.min_client_ping_s,

@@ -26,7 +26,7 @@ class Traffic:
         quotas: TenantQuotas | None = None,
         pressed: Callable[[], bool] = bool,
     ) -> None:
-        self.admission = Admission(limits, metrics, quotas)
+        self.admission = Admission(limits, metrics, quotas, pressed)
         self.bytes = BytesInFlight(bytes, metrics, pressed)
         # No tenant is a label: there may be thousands, and they come and go.
         for kind in self.admission.kinds:

@@ -79,6 +79,9 @@ def channel_options(options: TransportOptions) -> list[tuple[str, int]]:
         ("grpc.max_metadata_size", MAX_METADATA),
         ("grpc.absolute_max_metadata_size", MAX_METADATA),
         ("grpc.max_concurrent_streams", options.streams_per_connection),
+        # By default a call counts among them until its last object is gone, which no client can
+        # know of: what it sends then is refused bare, UNAVAILABLE.
+        ("grpc.http.overload_protection", 0),
         # What is sent before we read stays below the windows of HTTP/2, 64 KiB a call; of a call
         # that is read as much comes as its message has, whatever the window.
         ("grpc.http2.bdp_probe", 0),

@@ -19,7 +19,7 @@ from typing import Any, cast
 import grpc
 from grpc._cython import cygrpc  # type: ignore[attr-defined]
 
-AHEAD = 16
+AHEAD = 64
 """Calls that gRPC may hand over before one of them is handled. Beside 160 callers, 16 brought a
 quarter more calls a second than one, and 64 no more than 16."""
 
