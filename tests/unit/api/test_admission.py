@@ -394,7 +394,9 @@ class Later:
             if (turn := admission.enter(call, admission.calls)) is not None:
                 await turn
 
-        return call, asyncio.create_task(enter())
+        task = asyncio.create_task(enter())
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # it was seen
+        return call, task
 
     @property
     def held(self) -> float:
@@ -430,7 +432,7 @@ async def test_the_first_refusals_are_told_at_once_and_those_that_follow_fast_ar
     assert min(told) < 0.1 < 0.2 < max(told)
 
 
-async def test_a_call_that_is_held_back_is_let_in_when_there_is_room(
+async def test_calls_that_are_held_back_are_let_in_as_there_is_room_before_who_comes_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     later = Later(monkeypatch, working=1, calls=4, max_wait_s=60)
@@ -446,10 +448,32 @@ async def test_a_call_that_is_held_back_is_let_in_when_there_is_room(
         async with asyncio.timeout(5):
             await entered
         later.desk.done(call)
+        if len(order) < 20:
+            order.append(later.ask("a"))  # comes in the same turn, and stands behind them
         await asyncio.sleep(0)
-        await asyncio.sleep(0)
+    assert all(entered.done() for _, entered in order)
     assert later.held == 0
     assert later.desk.refused("calls", "limit") == 1
+
+
+async def test_a_call_that_was_let_in_and_goes_away_leaves_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later = Later(monkeypatch, working=1, calls=1, max_wait_s=60)
+    first, _ = later.ask("a")
+    later.ask("a")
+    await asyncio.sleep(0)
+    gone, entering = later.ask("a")
+    _, next_one = later.ask("a")
+    await asyncio.sleep(0)
+    later.desk.done(first)  # `gone` has its place now, and has not heard of it
+    entering.cancel()
+    await asyncio.sleep(0)
+    assert entering.cancelled()
+    later.desk.done(gone)
+    async with asyncio.timeout(5):
+        await next_one
+    assert later.desk.admission.held("a")["calls"] == 1
 
 
 async def test_what_is_held_back_hears_within_half_of_its_deadline_and_may_go_away(
@@ -478,11 +502,12 @@ async def test_a_server_that_drains_holds_nothing_back(monkeypatch: pytest.Monke
     await asyncio.sleep(0)
     held = [later.ask("a")[1] for _ in range(5)]
     await asyncio.sleep(0)
-    later.desk.done(call)
     assert later.held == 5
-    await later.desk.admission.drain(1)
+    draining = asyncio.create_task(later.desk.admission.drain(60))
     async with asyncio.timeout(5):
         await asyncio.wait(held)
+        later.desk.done(call)
+        await draining
     assert all(isinstance(one.exception(), Draining) for one in held)
 
 

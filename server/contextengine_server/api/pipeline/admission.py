@@ -159,12 +159,13 @@ class Admission:
         return self._later(call, kind, seconds)
 
     async def _later(self, call: Stoppable, kind: InFlight, seconds: float) -> None:
-        """Lets the call in after all where there is room by then. Raises Draining or Overloaded."""
-        await self.refusals.hold(call.tenant, seconds)
-        if self.draining:
-            raise _drained()
-        if (why := self._take(call, kind)) is not None:
-            raise self._refusal(kind, *why)
+        """Lets the call in after all where there is room meanwhile. Raises Draining or
+        Overloaded."""
+        if not await self.refusals.hold(call, kind, seconds):
+            if self.draining:
+                raise _drained()
+            if (why := self._take(call, kind)) is not None:
+                raise self._refusal(kind, *why)
         if (turn := self._admitted(call, kind)) is not None:
             await turn
 
@@ -186,15 +187,14 @@ class Admission:
             self.left.set()
         elif not len(self.calls.calls):
             self.room = self._room()
-        if self.refusals.held:
-            self._tell_one(call.tenant, kind)
+        if self.refusals.held and not self.draining:
+            self._let_in(call.tenant, kind)
 
-    def _tell_one(self, tenant: str, kind: InFlight) -> None:
-        """Has one more of the tenant's calls that were not let in ask again, where there is much
-        room."""
-        most = self.quotas.here(tenant).most(kind.kind) or kind.calls.limit
-        if 2 * kind.calls.of(tenant) < most and 2 * len(kind.calls) < kind.calls.limit:
-            self.refusals.tell(tenant)
+    def _let_in(self, tenant: str, kind: InFlight) -> None:
+        """Gives the place that a tenant's call had to the first of those that were not let in."""
+        first = self.refusals.first(tenant, kind)
+        if first is not None and self._take(first, kind) is None:
+            self.refusals.let_in(first, kind)
 
     @asynccontextmanager
     async def away(self, call: Stoppable, kind: InFlight) -> AsyncIterator[None]:

@@ -5,7 +5,7 @@ call is: a tenant that sends ten times its share whatever becomes of it would ha
 all day, and others wait behind it. So the first refusals of a tenant are told at once, and those
 that follow faster than `RATE` are held back. Meanwhile their calls stay open, and a connection has
 only so many at once (`max_streams_per_connection`): its client keeps what is beyond to itself, as
-HTTP/2 has it. A call that is held back is let in after all where there is room by then.
+HTTP/2 has it. Those that are held back are let in after all as there is room, the first first.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Refusals:
         self._pressed = pressed
         self.held = 0
         """Calls that are held back."""
-        self._by_tenant: dict[str, dict[asyncio.Future[None], None]] = {}
+        self._lines: dict[tuple[str, str], dict[Stoppable, asyncio.Future[bool]]] = {}
+        """Of a tenant and kind, who came first stands first."""
         metrics.gauge(
             "contextengine.calls.held_back",
             lambda: self.held,
@@ -106,36 +107,41 @@ class Refusals:
         remaining = call.remaining()
         return seconds if remaining is None else min(seconds, remaining / 2)
 
-    async def hold(self, tenant: str, seconds: float) -> None:
-        """Waits for so long, or until it is told."""
+    async def hold(self, call: Stoppable, kind: InFlight, seconds: float) -> bool:
+        """Waits for so long, or until it is told. True where the call was let in meanwhile."""
         loop = asyncio.get_running_loop()
-        told: asyncio.Future[None] = loop.create_future()
-        timer = loop.call_later(seconds, _tell, told)
-        held = self._by_tenant.setdefault(tenant, {})
-        held[told] = None
+        told: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(seconds, _tell, told, False)
+        line = call.tenant, kind.kind
+        held = self._lines.setdefault(line, {})
+        held[call] = told
         self.held += 1
         try:
-            await told
+            return await told
         finally:
             timer.cancel()
             self.held -= 1
-            del held[told]
+            del held[call]
             if not held:
-                self._by_tenant.pop(tenant, None)
+                self._lines.pop(line, None)
 
-    def tell(self, tenant: str) -> None:
-        """The first of a tenant's that is held back need wait no longer."""
-        for told in self._by_tenant.get(tenant, ()):
-            if not told.done():
-                return _tell(told)
+    def first(self, tenant: str, kind: InFlight) -> Stoppable | None:
+        """The call of a tenant and kind that is held back for the longest, of those that were not
+        told yet."""
+        held = self._lines.get((tenant, kind.kind), {})
+        return next((call for call, told in held.items() if not told.done()), None)
+
+    def let_in(self, call: Stoppable, kind: InFlight) -> None:
+        """It has a place, and hears so."""
+        _tell(self._lines[call.tenant, kind.kind][call], True)
 
     def tell_all(self) -> None:
-        """Nobody need."""
-        for held in self._by_tenant.values():
-            for told in held:
-                _tell(told)
+        """Nobody waits any longer."""
+        for held in self._lines.values():
+            for told in held.values():
+                _tell(told, False)
 
 
-def _tell(told: asyncio.Future[None]) -> None:
+def _tell(told: asyncio.Future[bool], let_in: bool) -> None:
     if not told.done():
-        told.set_result(None)
+        told.set_result(let_in)
