@@ -30,6 +30,7 @@ from contextengine_server.engines.registry import Registry
 from contextengine_server.health.archive import archive_checks
 from contextengine_server.health.certificates import certificate_checks
 from contextengine_server.health.checks import ServerChecks
+from contextengine_server.health.interpreter import hurry
 from contextengine_server.health.lenders import Lenders
 from contextengine_server.health.memory import MemoryGuard, give_back_large_blocks
 from contextengine_server.health.readiness import ReadinessProbe
@@ -229,7 +230,7 @@ async def running(
         )
         errands = Errands(harnesses, store.model_leases, clock_ms)
         options = server_options(settings)
-        traffic = traffic_of(options, metrics, quotas, lambda: memory.pressed)
+        traffic = traffic_of(options, metrics, quotas, lambda: memory.pressed, hurry)
         tenants = Tenants(quotas, store.quotas, traffic, core.events)
         await tenants.load()
         services = services_of(

@@ -35,13 +35,6 @@ worked on beside it: a slice fills each turn of the loop, of which such a call t
 batches of 200 messages the loop worked for 8 to 9 ms (p99) from its start to its reply so, and for
 10 to 15 without, and did as many batches."""
 
-THREADS_WAIT_S = 0.001
-"""How long a thread waits for the interpreter before whoever has it is told to let it go. By itself
-Python says so after 5 ms, and a loop that has much to do lets go for shorter than a thread takes to
-wake: each read and each commit crosses to a thread, and waits for the interpreter at each
-statement. With 1 ms a loaded server did as many steps a second of the processor (995 and 988), with
-0.5 ms 4 % fewer, with 0.1 ms 13 %."""
-
 ASIDE_STEPS = 1_000
 """Steps of a view from which on an engine is asked in a thread. What it works out took 3 to 9 µs a
 step, so 3 to 9 ms; a thread costs a tenth of one."""

@@ -80,7 +80,7 @@ async def _serve(
     """Serves until SIGTERM or SIGINT, then drains and ends the process. `ready` is told the address
     once calls are answered; at SIGHUP `read` reads the settings again."""
     from contextengine_server.app import running
-    from contextengine_server.slices import THREADS_WAIT_S
+    from contextengine_server.health import interpreter
 
     log = get_logger("contextengine.app")
     stop = asyncio.Event()
@@ -89,7 +89,7 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     async with running(settings, ends=True) as app:
         spare()
-        sys.setswitchinterval(THREADS_WAIT_S)
+        interpreter.serve()
         loop.add_signal_handler(signal.SIGHUP, _reload, app, read)
         ready(app.address)
         await stop.wait()

@@ -17,6 +17,9 @@ class Ahead(Generic[T]):
         """The first comes first."""
         self._by_key: dict[str, dict[T, None]] = {}
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def add(self, key: str, holder: T, now: float) -> None:
         """The holder goes before others, from a time in seconds that never goes back."""
         self._held[holder] = key, now

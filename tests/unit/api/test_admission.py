@@ -530,3 +530,24 @@ async def test_where_memory_is_short_or_too_many_are_held_all_are_told_at_once(
     later.desk.admission.refusals.tell_all()
     await asyncio.wait(asked)
     assert all(isinstance(one.exception(), Overloaded) for one in asked)
+
+
+async def test_threads_are_hurried_while_a_call_goes_before_others_that_wait() -> None:
+    told: list[bool] = []
+    admission = Admission(Limits(working=32), Metrics(), hurry=told.append)
+
+    def ask(tenant: str) -> FakeCall:
+        call = FakeCall(tenant)
+        admission.enter(call, admission.calls)
+        return call
+
+    quiet = ask("quiet")
+    first = ask("noisy")
+    assert told == []  # nobody waits
+    second = ask("noisy")
+    assert told == [True]
+    admission.leave(quiet, admission.calls)
+    assert told == [True, False]
+    for call in (first, second):
+        admission.leave(call, admission.calls)
+    assert told == [True, False]

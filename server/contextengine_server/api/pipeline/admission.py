@@ -55,6 +55,7 @@ class Admission:
         metrics: Metrics,
         quotas: TenantQuotas | None = None,
         pressed: Callable[[], bool] = bool,
+        hurry: Callable[[bool], object] = bool,
     ) -> None:
         self.draining = False
         self.limits = limits
@@ -77,6 +78,9 @@ class Admission:
         self._working = Held[Stoppable](limits.working + -(-limits.working // SPARE))
         self._ahead = Ahead[Stoppable](AHEAD_S)
         """Those that are worked on, of tenants that have none waiting."""
+        self._hurry = hurry
+        self._hurried = False
+        """Whether one of these is worked on while others wait, as `hurry` was told."""
         self._looking: asyncio.TimerHandle | None = None
         self._present = Presence(PRESENT_S)
         self.takes_s = 0.0
@@ -249,6 +253,7 @@ class Admission:
         """Gives the call a place, or has it wait for one."""
         if not self._queue.waiting(call.tenant) and self._may(call.tenant):
             self._give(call)
+            self._tell_hurry()
             return None
         loop = asyncio.get_running_loop()
         call.turn = turn = loop.create_future()
@@ -262,8 +267,15 @@ class Admission:
     def _look(self) -> None:
         """Time alone may give places: who went before others, or was there, does so no more."""
         self._next()
+        self._tell_hurry()
         if self._queue and not self._looking:
             self._looking = asyncio.get_running_loop().call_later(AHEAD_S, self._look_again)
+
+    def _tell_hurry(self) -> None:
+        hurried = len(self._queue) > 0 and len(self._ahead) > 0
+        if hurried != self._hurried:
+            self._hurried = hurried
+            self._hurry(hurried)
 
     def _look_again(self) -> None:
         self._looking = None
@@ -283,6 +295,8 @@ class Admission:
             self._ahead.discard(call)
             if self._queue:
                 self._next()
+            if self._hurried:
+                self._tell_hurry()
         elif call.turn is not None:
             self._queue.remove(call.tenant, call)
 

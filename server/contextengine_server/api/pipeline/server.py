@@ -316,8 +316,9 @@ def traffic_of(
     metrics: Metrics,
     quotas: TenantQuotas | None = None,
     pressed: Callable[[], bool] = bool,
+    hurry: Callable[[bool], object] = bool,
 ) -> Traffic:
-    """What comes and goes at a server of these options; `pressed` says whether memory is short."""
+    """What comes and goes at a server of these options; the others as `Traffic` says."""
     sizes = ByteLimits(
         options.max_bytes_in_flight, options.max_tenant_bytes_in_flight, _largest(options)
     )
@@ -330,7 +331,7 @@ def traffic_of(
         max_wait_s=options.max_wait_s,
         retry_after_ms=options.overload_retry_ms,
     )
-    return Traffic(limits, sizes, metrics, quotas, pressed)
+    return Traffic(limits, sizes, metrics, quotas, pressed, hurry)
 
 
 def transport_options(options: ServerOptions) -> TransportOptions:

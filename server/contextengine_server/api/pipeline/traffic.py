@@ -16,7 +16,8 @@ from contextengine_server.telemetry.metrics import Metrics
 
 class Traffic:
     """The calls and bytes of a server, as `Uses` asks for them. Belongs to one event loop.
-    `pressed` says whether memory is short."""
+    `pressed` says whether memory is short; `hurry` is told whether a call goes before others that
+    wait."""
 
     def __init__(
         self,
@@ -25,8 +26,9 @@ class Traffic:
         metrics: Metrics,
         quotas: TenantQuotas | None = None,
         pressed: Callable[[], bool] = bool,
+        hurry: Callable[[bool], object] = bool,
     ) -> None:
-        self.admission = Admission(limits, metrics, quotas, pressed)
+        self.admission = Admission(limits, metrics, quotas, pressed, hurry)
         self.bytes = BytesInFlight(bytes, metrics, pressed)
         # No tenant is a label: there may be thousands, and they come and go.
         for kind in self.admission.kinds:
