@@ -21,7 +21,9 @@ from grpc._cython import cygrpc  # type: ignore[attr-defined]
 
 AHEAD = 64
 """Calls that gRPC may hand over before one of them is handled. Beside 160 callers, 16 brought a
-quarter more calls a second than one, and 64 no more than 16."""
+quarter more calls a second than one, and 64 no more than 16. Of what a tenant sends in one go, 64
+are past the line that knows no tenants in a turn of 4 ms: beside 3,600 steps a second others' took
+24 and 57 ms (p99) with 64 and 16."""
 
 
 class _There(partial[Any]):
