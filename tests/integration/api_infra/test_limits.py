@@ -93,7 +93,10 @@ async def test_far_beyond_the_limit_every_caller_is_told_when_to_come_back():
     """Of calls that wait to be taken gRPC itself lets 1,000 to 3,000 be: others would hear a bare
     CANCELLED."""
     options = ServerOptions(
-        address="127.0.0.1:0", max_concurrent_rpcs=10, max_streams_per_connection=10_000
+        address="127.0.0.1:0",
+        max_concurrent_rpcs=10,
+        max_streams_per_connection=10_000,
+        max_wait_s=0.5,  # three times as long all but the first are held back
     )
     async with house(forever, options=options) as h:
         channels = [
