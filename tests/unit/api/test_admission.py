@@ -5,70 +5,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from contextengine_server.api.pipeline import admission, refusals
 from contextengine_server.api.pipeline.admission import AHEAD_S, Admission
 from contextengine_server.api.pipeline.limits import Limits
-from contextengine_server.errors import DomainError, Draining, Overloaded
+from contextengine_server.errors import Draining, Overloaded
 from contextengine_server.fairness.presence import PRESENT_S
-from contextengine_server.fairness.quota import Quota, TenantQuotas
+from contextengine_server.fairness.quota import Quota
 from contextengine_server.telemetry.metrics import Metrics
+from tests.unit.api.desk import Desk, FakeCall, told
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refusals are told at once, but where `Later` says otherwise."""
+    """Refusals are told at once, however fast they follow each other."""
     monkeypatch.setattr(refusals, "BURST", 1_000_000)
-
-
-class FakeCall:
-    """A call of a tenant; `left`: seconds until its deadline."""
-
-    def __init__(self, tenant: str, left: float | None = None) -> None:
-        self.tenant, self.left = tenant, left
-        self.working = False
-        self.turn: asyncio.Future[None] | None = None
-        self.stopped: DomainError | None = None
-
-    def stop(self, error: DomainError) -> None:
-        self.stopped = error
-
-    def remaining(self) -> float | None:
-        return self.left
-
-
-class Desk:
-    """An admission, and what became of those who asked."""
-
-    def __init__(self, quotas: dict[str, Quota] | None = None, **limits: Any) -> None:
-        self.metrics = Metrics()
-        self.quotas = TenantQuotas()
-        self.quotas.replace(quotas or {})
-        self.admission = Admission(Limits(**limits), self.metrics, self.quotas)
-
-    def ask(self, tenant: str, kind: str = "calls", left: float | None = None) -> FakeCall:
-        call = FakeCall(tenant, left)
-        self.admission.enter(call, self.admission.kind_of(kind))
-        return call
-
-    def done(self, call: FakeCall, kind: str = "calls", took_s: float | None = None) -> None:
-        self.admission.leave(call, self.admission.kind_of(kind), took_s)
-
-    def refused(self, kind: str, reason: str) -> float:
-        key = f"contextengine.calls.refused{{kind={kind},reason={reason}}}"
-        return self.metrics.snapshot()[key]
-
-
-def told(call: FakeCall) -> Overloaded | None:
-    """What a call that waited heard."""
-    if call.turn is None or not call.turn.done():
-        return None
-    error = call.turn.exception()
-    assert error is None or isinstance(error, Overloaded)
-    return error
 
 
 async def test_tenants_come_by_turns_however_many_calls_one_has() -> None:
@@ -376,160 +329,6 @@ async def test_at_ten_times_the_load_goodput_stays() -> None:
             desk.done(call)
             waiting.remove(call)
     assert good >= 0.9 * 299 * places
-
-
-class Later:
-    """Calls that are told later, with a clock that stands until it is moved on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
-        monkeypatch.setattr(refusals, "BURST", 1)
-        monkeypatch.setattr(refusals, "RATE", 0.001)
-        self.desk = Desk(**limits)
-
-    def ask(self, tenant: str, left: float | None = None) -> tuple[FakeCall, asyncio.Task[None]]:
-        call = FakeCall(tenant, left)
-        admission = self.desk.admission
-
-        async def enter() -> None:
-            if (turn := admission.enter(call, admission.calls)) is not None:
-                await turn
-
-        task = asyncio.create_task(enter())
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # it was seen
-        return call, task
-
-    @property
-    def held(self) -> float:
-        return self.desk.metrics.snapshot()["contextengine.calls.held_back"]
-
-
-async def test_the_first_refusals_are_told_at_once_and_those_that_follow_fast_are_held_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    later = Later(monkeypatch, working=1, calls=1, max_wait_s=0.1)
-    _, first = later.ask("a")
-    _, at_once = later.ask("a")
-    await asyncio.sleep(0)
-    began = asyncio.get_running_loop().time()
-    held = [later.ask("a")[1] for _ in range(50)]
-    others = later.ask("b")[1]
-    await asyncio.sleep(0)
-    assert first.done()
-    assert not first.exception()
-    assert isinstance(at_once.exception(), Overloaded)
-    assert isinstance(others.exception(), Overloaded)  # it had none so far
-    assert (later.held, [one.done() for one in held]) == (50, [False] * 50)
-    assert later.desk.refused("calls", "limit") == 2
-    told: list[float] = []
-    for one in held:
-        one.add_done_callback(lambda _: told.append(asyncio.get_running_loop().time() - began))
-    async with asyncio.timeout(10):
-        await asyncio.wait(held)
-    assert all(isinstance(one.exception(), Overloaded) for one in held)
-    assert later.held == 0
-    assert later.desk.refused("calls", "limit") == 52
-    # Evenly over all of the time, and none later.
-    assert min(told) < 0.1 < 0.2 < max(told)
-
-
-async def test_calls_that_are_held_back_are_let_in_as_there_is_room_before_who_comes_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    later = Later(monkeypatch, working=1, calls=4, max_wait_s=60)
-    let_in = [later.ask("a") for _ in range(4)]
-    await asyncio.sleep(0)
-    _, at_once = later.ask("a")
-    held = [later.ask("a") for _ in range(3)]
-    await asyncio.sleep(0)
-    assert at_once.done()
-    assert later.held == 3
-    order = [*let_in, *held]
-    for call, entered in order:
-        async with asyncio.timeout(5):
-            await entered
-        later.desk.done(call)
-        if len(order) < 20:
-            order.append(later.ask("a"))  # comes in the same turn, and stands behind them
-        await asyncio.sleep(0)
-    assert all(entered.done() for _, entered in order)
-    assert later.held == 0
-    assert later.desk.refused("calls", "limit") == 1
-
-
-async def test_a_call_that_was_let_in_and_goes_away_leaves_its_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    later = Later(monkeypatch, working=1, calls=1, max_wait_s=60)
-    first, _ = later.ask("a")
-    later.ask("a")
-    await asyncio.sleep(0)
-    gone, entering = later.ask("a")
-    _, next_one = later.ask("a")
-    await asyncio.sleep(0)
-    later.desk.done(first)  # `gone` has its place now, and has not heard of it
-    entering.cancel()
-    await asyncio.sleep(0)
-    assert entering.cancelled()
-    later.desk.done(gone)
-    async with asyncio.timeout(5):
-        await next_one
-    assert later.desk.admission.held("a")["calls"] == 1
-
-
-async def test_what_is_held_back_hears_within_half_of_its_deadline_and_may_go_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    later = Later(monkeypatch, working=1, calls=1, max_wait_s=3_600)
-    later.ask("a")
-    later.ask("a")
-    await asyncio.sleep(0)
-    _, hurried = later.ask("a", left=0.1)
-    _, gone = later.ask("a")
-    await asyncio.sleep(0)
-    assert later.held == 2
-    gone.cancel()
-    async with asyncio.timeout(5):
-        await asyncio.wait([hurried, gone])
-    assert isinstance(hurried.exception(), Overloaded)
-    assert gone.cancelled()
-    assert later.held == 0
-
-
-async def test_a_server_that_drains_holds_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    later = Later(monkeypatch, working=1, calls=1, max_wait_s=3_600)
-    call, _ = later.ask("a")
-    later.ask("a")
-    await asyncio.sleep(0)
-    held = [later.ask("a")[1] for _ in range(5)]
-    await asyncio.sleep(0)
-    assert later.held == 5
-    draining = asyncio.create_task(later.desk.admission.drain(60))
-    async with asyncio.timeout(5):
-        await asyncio.wait(held)
-        later.desk.done(call)
-        await draining
-    assert all(isinstance(one.exception(), Draining) for one in held)
-
-
-async def test_where_memory_is_short_or_too_many_are_held_all_are_told_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(refusals, "MOST_HELD", 3)
-    later = Later(monkeypatch, working=1, calls=1, max_wait_s=3_600)
-    for _ in range(2):
-        later.ask("a")
-    await asyncio.sleep(0)
-    asked = [later.ask("a")[1] for _ in range(5)]
-    await asyncio.sleep(0)
-    assert [one.done() for one in asked] == [False] * 3 + [True] * 2
-    monkeypatch.setattr(refusals, "MOST_HELD", 100)
-    monkeypatch.setattr(later.desk.admission.refusals, "_pressed", lambda: True)
-    _, short = later.ask("a")
-    await asyncio.sleep(0)
-    assert isinstance(short.exception(), Overloaded)
-    later.desk.admission.refusals.tell_all()
-    await asyncio.wait(asked)
-    assert all(isinstance(one.exception(), Overloaded) for one in asked)
 
 
 async def test_threads_are_hurried_while_a_call_goes_before_others_that_wait() -> None:
