@@ -28,7 +28,7 @@ def test_the_rest_waits_evenly(count: int) -> None:
     assert waits[0] > 0
     assert waits[-1] < 4
     # No gap is as large as three times the mean one.
-    assert max(after - before for before, after in pairwise(waits)) < 3 * 4 / count
+    assert max(after - before for before, after in pairwise([0.0, *waits, 4.0])) < 3 * 4 / count
 
 
 @given(
