@@ -193,7 +193,11 @@ async def test_a_store_that_goes_away_amid_a_write_takes_nobody_off_the_list(
 ) -> None:
     """A write of several sessions fails for one of them, and then for the store's own sake."""
     kind, tried = type(house.app.store.index), list[int]()
-    advance = kind.advance
+    advance, write_piece, all_written = kind.advance, index.Indexer._write, asyncio.Event()
+
+    async def of_all_three(self: index.Indexer) -> None:
+        await all_written.wait()
+        await write_piece(self)
 
     async def failing(self: SearchIndex, steps: Sequence[Advance]) -> None:
         tried.append(len(steps))
@@ -204,9 +208,11 @@ async def test_a_store_that_goes_away_amid_a_write_takes_nobody_off_the_list(
         await advance(self, steps)
 
     monkeypatch.setattr(kind, "advance", failing)
+    monkeypatch.setattr(index.Indexer, "_write", of_all_three)
     monkeypatch.setattr(index, "_RETRY_S", 0.01)
     sessions = [ref("first"), ref("middle"), ref("last")]
     await asyncio.gather(*(write(house, one, "a word") for one in sessions))
+    all_written.set()
     async with asyncio.timeout(30):
         for session in sessions:
             while not sequences(await house.client.recall.search(session, query="word")):
