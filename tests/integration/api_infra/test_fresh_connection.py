@@ -1,9 +1,9 @@
 """Far more calls at once than are worked on, on a connection that has just begun.
 
-HTTP/2 tells a client in the server's first frame how many streams a connection takes. Clients of
-gRPC (Python, Go, Node) do not wait for it, and what they send beyond it HTTP/2 refuses by itself
-(RST_STREAM, REFUSED_STREAM): a bare UNAVAILABLE, which no metric of ours counts. So a connection
-takes more streams than any caller has, and it is our limit that speaks.
+HTTP/2 tells a client in the server's first frame how many streams a connection takes. What a client
+sends beyond it, because it did not wait for that frame or because the server counts calls that are
+over, HTTP/2 refuses by itself (RST_STREAM, REFUSED_STREAM): a bare UNAVAILABLE, which no metric of
+ours counts. So more come here than a connection takes, and all that is refused is refused by us.
 """
 
 from __future__ import annotations
