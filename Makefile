@@ -95,7 +95,9 @@ SLOW_HOSTS := tests/hosts/test_table.py tests/hosts/test_offline_examples.py
 REPLICAS := tests/integration/replicas
 
 # Whole sessions replayed step by step, sessions of every size, and conversations through the proxy.
-LONG_TESTS := tests/integration/replay tests/integration/load $(wildcard tests/hosts/test_proxy*.py)
+REPLAYED := nothing_comes_back spans_of_summaries pruned dag_replays pipeline_replays layered_replays compressor_replays
+LONG_TESTS := tests/integration/replay tests/integration/load $(wildcard tests/hosts/test_proxy*.py) \
+	tests/acceptance/test_memory.py $(REPLAYED:%=tests/properties/test_%.py)
 
 # One more than there are cores: tests that kill, restart and wait leave theirs idle.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
