@@ -70,7 +70,20 @@ def due(view: View, available: int, measured: int | None, options: PipelineOptio
         return False
     goal = CompactionGoal(available, measured=measured)
     return least(view) + SCRAP < available and (
-        len(view.summaries) > 1 or _chunk(view, goal, 1, evicted, options) is not None
+        len(view.summaries) > 1
+        or _unread(view)
+        or _chunk(view, goal, 1, evicted, options) is not None
+    )
+
+
+def _unread(view: View) -> bool:
+    """True where the window does not hold what no summary covers: what it is worth is seen when it
+    is read."""
+    stays = set(view.must_stay())
+    return any(
+        step not in stays and not view.holds(step)
+        for first, last in uncovered(view)
+        for step in range(first, min(last, first + len(stays)) + 1)
     )
 
 

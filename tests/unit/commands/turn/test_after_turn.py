@@ -3,6 +3,8 @@ due."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -13,13 +15,14 @@ from contextengine_server.errors import BudgetImpossible
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
 from contextengine_server.session.receipt import Disposition
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import StoreUnavailable
-from contextengine_server.store.rows import Debt
 from tests.integration.engines.broken import FRAGILE, Fragile
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (
     S1,
     TENANT,
+    Rows,
     Server,
     incoming,
     request,
@@ -167,3 +170,28 @@ async def test_a_turn_is_stored_where_what_is_owed_cannot_be_recorded(
     assert await server.store.debts(scope()) == []
     again = Turn(spoken("more"), budget=SMALL_BUDGET)
     assert (await server.context.after_turn.run(TENANT, S1, again)).queued
+
+
+@pytest.mark.parametrize("engine", ["dag", "pipeline", "compressor", "layered"])
+async def test_a_compaction_is_due_whatever_memory_holds(engine: str) -> None:
+    """A server that reads the session anew for each call (others answered between, or it has no
+    memory to spare) owes it no later than one that holds it."""
+
+    settings: dict[str, Any] = {"engine.default": engine}
+
+    async def due(*, forgets: bool) -> list[bool]:
+        server = await Server(Rows(), **settings).open()
+        queued = []
+        for number in range(12):
+            if forgets:
+                server.core.cache.drop(scope())
+            turn = Turn(turns(number, 1), budget=BudgetSpec(message_tokens=6_000))
+            queued.append((await server.context.after_turn.run(TENANT, S1, turn)).queued)
+            await server.assemble(6_000)
+        await server.close()
+        return queued
+
+    warm = await due(forgets=False)
+    assert any(warm)
+    assert not all(warm)
+    assert await due(forgets=True) == warm
