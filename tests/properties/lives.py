@@ -86,7 +86,7 @@ def _usual(role: int, *kinds: str) -> st.SearchStrategy[Said]:
     return st.builds(Said, st.just(role), parts)
 
 
-_said = st.one_of(
+_sayings = st.one_of(
     _anything,
     _usual(pb.ROLE_USER, "text"),
     _usual(pb.ROLE_USER, "text"),
@@ -98,12 +98,14 @@ _said = st.one_of(
     _usual(pb.ROLE_TOOL, "result", "result"),
     st.just(Said(pb.ROLE_USER, (("text", 0, 6_000),))),
 )
+said: st.SearchStrategy[Said] = st.builds(lambda one: one, _sayings)
+"""By itself: of one_of(one_of(a, b), c) hypothesis makes one of three."""
 WHATS = [
     *("compact",) * 4, *("ask",) * 4, *("live",) * 2, *("back",) * 2, "rewind", "undo", "host",
     "model", "engine", "continue", "fork", "reset", "end",
 ]  # fmt: skip
-_happened = st.builds(Happening, st.sampled_from(WHATS), st.integers(0, 7), st.integers(0, 7))
-events = st.one_of(_said, _said, _said, _happened)
+happened = st.builds(Happening, st.sampled_from(WHATS), st.integers(0, 7), st.integers(0, 7))
+events = st.one_of(said, said, said, happened)
 lives = st.lists(events, min_size=8, max_size=60)
 
 
@@ -215,10 +217,10 @@ class Player:
         budget, known = BUDGETS[first % len(BUDGETS)], self.held if second % 2 else (b"", "")
         explained = second == 7
         assembly = await self.server.assemble(budget, self.refs[-1], whole=explained)
-        reply = _written(assembly, *known)
+        reply = written_of(assembly, *known)
         reply += b"".join(at_once(replies.explained(assembly))) if explained else b""
         self.held = assembly.joined.context_hash, assembly.epoch
-        whole = _written(assembly)
+        whole = written_of(assembly)
         self.listed = [item.message for item in AssembleResponse.FromString(whole).items]
         return reply
 
@@ -230,10 +232,10 @@ class Player:
         assembly = await self.server.assemble(
             BUDGETS[second % len(BUDGETS)], self.refs[-1], live=live, store_new=second % 2 == 0
         )
-        return _written(assembly)
+        return written_of(assembly)
 
 
-def _written(assembly: Assembly, known_hash: bytes = b"", known_epoch: str = "") -> bytes:
+def written_of(assembly: Assembly, known_hash: bytes = b"", known_epoch: str = "") -> bytes:
     written = replies.encode(assembly, known_hash, known_epoch)
     return b"".join((written.fields, *assembly.joined.after(written.known)))
 
