@@ -74,9 +74,10 @@ from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import with_oldest
 from contextengine_server.slices import in_slices
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit, Debt, SessionHead, SummaryRow
+from contextengine_server.store.rows import Commit, SessionHead, SummaryRow
 from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS
 from contextengine_server.summarize.request import SummaryResult
 from contextengine_server.telemetry.events import Events

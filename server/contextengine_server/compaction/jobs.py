@@ -33,9 +33,9 @@ from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.spans import name_scope
 from contextengine_server.session.state import ALL_OF_IT, FLUSH
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Debt
 from contextengine_server.summarize.request import Steering
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT, Tracer, under

@@ -25,9 +25,9 @@ from contextengine_server.context.work import Work, batches
 from contextengine_server.memory.range import MemoryRange
 from contextengine_server.session.session import Session
 from contextengine_server.session.state import FLUSH, SessionState
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Debt
 from contextengine_server.summarize.request import SourceMessage
 from contextengine_server.telemetry.meters import Meters
 

@@ -16,8 +16,8 @@ from contextengine_server.context.view import Summary
 from contextengine_server.session.session import PendingCompaction
 from contextengine_server.session.sessions import SessionCache
 from contextengine_server.session.state import FLUSH
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import CURRENT
 
 COMPACT = "compact"

@@ -6,8 +6,8 @@ import msgspec
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import InvalidField, SessionNotFound
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import CURRENT
 
 from .spans import name_scope

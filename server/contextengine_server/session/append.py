@@ -48,11 +48,11 @@ from contextengine_server.session.state import SessionState, ViewFacts, encode_s
 from contextengine_server.session.usage.rereads import tell_rereads
 from contextengine_server.slices import in_slices
 from contextengine_server.store.charges import Charge
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import DuplicateHostIds, DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
     Commit,
-    Debt,
     Facts,
     MessageRow,
     Parent,

@@ -16,11 +16,11 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.charges import Charge
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
     Commit,
-    Debt,
     Facts,
     Parent,
     SessionHead,

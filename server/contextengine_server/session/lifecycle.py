@@ -20,7 +20,8 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import FLUSH, Rehydration, SessionState, ViewFacts
 from contextengine_server.slices import in_slices
-from contextengine_server.store.rows import Debt, SessionHead
+from contextengine_server.store.debts import Debt
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.summarize.guards.attempts import Attempts
 from contextengine_server.telemetry.events import Events
 

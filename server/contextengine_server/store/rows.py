@@ -15,6 +15,7 @@ import msgspec
 from contextengine_server.context.scope import Scope
 
 from .charges import Charge
+from .debts import Debt
 
 COMMIT_ID = 16
 """Bytes of a commit's name."""
@@ -178,24 +179,6 @@ class StoredReply(msgspec.Struct, frozen=True):
     digest: bytes
     """Of the request: another request under the same id is told apart by it."""
     reply: bytes
-
-
-class Debt(msgspec.Struct, frozen=True):
-    """Background work that a session owes. The only record of it; a queue merely wakes workers."""
-
-    scope: Scope
-    kind: str
-    queued_ms: int
-    not_before_ms: int = 0
-    attempts: int = 0
-    lease_owner: str = ""
-    lease_until_ms: int = 0
-    held: bool = False
-    """True: not to be claimed until the hold is lifted (a compaction that was undone)."""
-    cause: str = ""
-    """The traceparent of the call that caused it."""
-    last_error: str = ""
-    payload: bytes = b"{}"
 
 
 class Parent(msgspec.Struct, frozen=True):

@@ -53,8 +53,9 @@ class Caps(msgspec.Struct, frozen=True):
 
 
 def within(spent: SpentAt, window_ms: int, now_ms: int) -> int:
-    """The tokens spent in the window that ends now."""
-    return sum(tokens for at, tokens in spent if at + window_ms >= now_ms)
+    """The tokens spent in the window that ends now. What was spent later than now counts for as
+    long again: a clock that was set back must not refuse calls for as long as it was set back."""
+    return sum(tokens for at, tokens in spent if abs(now_ms - at) <= window_ms)
 
 
 def _wait_ms(spent: SpentAt, room: int, window_ms: int, now_ms: int) -> int | None:
@@ -66,7 +67,7 @@ def _wait_ms(spent: SpentAt, room: int, window_ms: int, now_ms: int) -> int | No
     for at, tokens in sorted(spent):
         if used <= room:
             break
-        if at + window_ms >= now_ms:
+        if abs(now_ms - at) <= window_ms:
             used -= tokens
             wait = at + window_ms + 1 - now_ms
     return wait

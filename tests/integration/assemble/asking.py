@@ -17,7 +17,7 @@ from contextengine import types as t
 from contextengine.formats import read_transcript
 from contextengine_server.context.scope import Scope
 from contextengine_server.session.address import Ref
-from contextengine_server.store.rows import Debt
+from contextengine_server.store.debts import Debt
 from tests.integration.harness import House, ref
 from tests.integration.harness import house as living
 

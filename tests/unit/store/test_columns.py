@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import astuple, fields
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.rows import (
     Assignment,
-    Debt,
     MessageRow,
     SessionHead,
     Spawn,

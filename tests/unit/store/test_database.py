@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.rows import (
     Assignment,
     Commit,
-    Debt,
     MessageRow,
     SessionHead,
     StoredReply,

@@ -12,9 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import HasDependents
 from contextengine_server.store.model_jobs import ModelJob
-from contextengine_server.store.rows import Debt, MessageRow, StoredReply
+from contextengine_server.store.rows import MessageRow, StoredReply
 from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind
 from contextengine_server.store.sqlite import SqliteStore, database
 from contextengine_server.store.sqlite import store as sqlite_store

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import StoreInUse, StoreRefused
-from contextengine_server.store.rows import Debt
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.store.sqlite.copies import restore
 from contextengine_server.testing.store.rows import Pen

@@ -21,12 +21,12 @@ from msgspec.structs import fields
 
 from contextengine_server.store.charges import Spent
 from contextengine_server.store.chunks import Chunk
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.postgres.statements import SQL as POSTGRESQL
 from contextengine_server.store.rows import (
     Assignment,
     Costs,
-    Debt,
     MessageRow,
     SessionHead,
     Spawn,

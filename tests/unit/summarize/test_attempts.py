@@ -94,6 +94,16 @@ def test_a_block_ends_with_a_probe_and_begins_anew_where_that_fails() -> None:
     assert compacted(struck, now_ms=later).billed(1, 9, later).blocked(later) == ""
 
 
+def test_nobody_waits_for_a_clock_that_was_set_back() -> None:
+    year = 365 * 24 * 3_600_000
+    cooled = failed(NEW, "auth")
+    assert cooled.blocked(NOW - year) == ""
+    struck = compacted(compacted(NEW).billed(LIMIT, 9, NOW)).billed(LIMIT, 9, NOW)
+    assert struck.blocked(NOW - year) == ""
+    assert struck.blocked(NOW - 1) == ""  # a probe too early costs one call
+    assert cooled.blocked(NOW - 1_000) == "cooldown:61"
+
+
 def test_another_model_has_no_strikes_and_another_route_no_cooldown() -> None:
     struck = compacted(compacted(NEW).billed(LIMIT, 9, NOW)).billed(LIMIT, 9, NOW)
     bad = failed(compacted(struck, dropped=1), "auth")

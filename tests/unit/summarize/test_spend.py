@@ -47,6 +47,15 @@ def test_the_day_rolls_too() -> None:
     assert state.refusal(500_001, LIMITS, T0 + DAY_MS) is not None
 
 
+def test_a_clock_that_was_set_back_refuses_nothing_for_as_long_as_that() -> None:
+    ahead = T0 + 365 * DAY_MS
+    state = spent((ahead, 5_000_000))
+    assert state.refusal(1, LIMITS, ahead) is not None
+    assert state.refusal(500_000, LIMITS, T0) is None
+    assert state.add(10, T0, T0) == spent((T0, 10))
+    assert spent((T0 + 1, 500_000)).refusal(1, LIMITS, T0) is not None
+
+
 def test_nought_means_no_cap() -> None:
     state = spent((T0, 10**9))
     assert state.refusal(10**9, SpendLimits(0, 0), T0) is None

@@ -51,6 +51,15 @@ def test_the_wait_is_exact() -> None:
     assert CAPS.refusal(0, spent, 90, NOW + refused.wait_ms - 1) is not None
 
 
+def test_a_clock_that_was_set_back_refuses_nothing_for_as_long_as_that() -> None:
+    assert CAPS.refusal(0, [(NOW + 365 * DAY_MS, 300)], 50, NOW) is None
+    refused = CAPS.refusal(0, [(NOW + HOUR_MS, 200)], 50, NOW)
+    assert refused is not None
+    assert (refused.scope, refused.wait_ms) == ("per-hour", 2 * HOUR_MS + 1)
+    # Until then it counts: clocks are set back by moments as well.
+    assert CAPS.refusal(0, [(NOW + 1, 300)], 50, NOW) is not None
+
+
 def test_what_passes_the_hour_waits_for_the_day_as_well() -> None:
     spent = [(NOW - 2 * HOUR_MS, 150), (NOW, 150)]
     refused = CAPS.refusal(0, spent, 100, NOW)

@@ -27,13 +27,9 @@ from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.usage.guard import GuardUse, TokenGuard
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import (
-    Costs,
-    Debt,
-    SessionHead,
-    Spawn,
-)
+from contextengine_server.store.rows import Costs, SessionHead, Spawn
 from contextengine_server.summarize import SummaryPolicy
 from contextengine_server.summarize.guards.guarded import GuardStates, GuardStatus
 

@@ -17,8 +17,9 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.session.staged.staged_session import StagedSession
 from contextengine_server.session.state import ALL_OF_IT, FLUSH
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Debt, MessageRow, SessionHead
+from contextengine_server.store.rows import MessageRow, SessionHead
 from contextengine_server.wire.damage import readable
 from contextengine_server.wire.message import Incoming
 

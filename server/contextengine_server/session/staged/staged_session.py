@@ -33,9 +33,10 @@ from contextengine_server.session.sessions import count_messages
 from contextengine_server.session.state import ALL_OF_IT, FLUSH, SessionState
 from contextengine_server.slices import in_slices
 from contextengine_server.store.commits import COMMIT_IDS
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import DuplicateHostIds, RevisionConflict
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit, Debt, SessionHead
+from contextengine_server.store.rows import Commit, SessionHead
 from contextengine_server.wire.message import Incoming
 
 ERASED_AT_ONCE = 2_000

@@ -7,7 +7,8 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.rows import Assignment, Debt
+from contextengine_server.store.debts import Debt
+from contextengine_server.store.rows import Assignment
 
 from .connection import MemoryConnection
 
@@ -51,11 +52,11 @@ class MemoryDebts(MemoryConnection):
     def _due(self, now_ms: int) -> list[Debt]:
         """What may be claimed, the oldest first."""
         debts = self._tables().debts.values()
-        busy = {debt.scope for debt in debts if debt.lease_until_ms > now_ms}
+        busy = {debt.scope for debt in debts if debt.leased(now_ms)}
         due = [
             debt
             for debt in debts
-            if not debt.held and debt.not_before_ms <= now_ms and debt.scope not in busy
+            if not debt.held and not debt.put_off(now_ms) and debt.scope not in busy
         ]
         due.sort(key=lambda one: (max(one.queued_ms, one.not_before_ms), one.queued_ms))
         return due

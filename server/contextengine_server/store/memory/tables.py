@@ -12,12 +12,12 @@ from contextengine_server.store.agent_facts import AgentFact
 from contextengine_server.store.archives import ArchivedObject, Stage
 from contextengine_server.store.charges import Spent
 from contextengine_server.store.chunks import Chunk, ChunkShelf
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.local import FeedRows
 from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.rows import (
     Assignment,
     Costs,
-    Debt,
     MessageRow,
     SessionHead,
     Spawn,

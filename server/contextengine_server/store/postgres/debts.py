@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.rows import Assignment, Debt, Workload
+from contextengine_server.store.debts import Debt
+from contextengine_server.store.rows import Assignment, Workload
 from contextengine_server.store.sql import columns
 from contextengine_server.store.sql.columns import debt_values
 
@@ -126,7 +127,7 @@ async def _claim(db: Db, owner: str, now_ms: int, lease_ms: int, tenant: str) ->
     debt = found[0]
     if not await db.value("SELECT pg_try_advisory_xact_lock(:home)", {"home": home(debt.scope)}):
         return False
-    if any(one.lease_until_ms > now_ms for one in await reads.debts(db, debt.scope)):
+    if any(one.leased(now_ms) for one in await reads.debts(db, debt.scope)):
         return False
     until = now_ms + lease_ms
     await db.met(SQL.debts.lease, named(debt.scope, kind=debt.kind, owner=owner, until=until))

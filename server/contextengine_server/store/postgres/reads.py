@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.rows import (
     Assignment,
     Changes,
-    Debt,
     MessageRow,
     SessionHead,
     StoredReply,

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.model_jobs import JobOutcome, ModelJob
-from contextengine_server.store.rows import Debt, Workload
+from contextengine_server.store.rows import Workload
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class Debts(Protocol):
         """Leases the oldest debt of a tenant (empty: of any) that is due, neither held nor under a
         live lease, and counts the attempt. One that was put back for later is as old as that. One
         job at a time per session: while one of its debts is under a live lease, its others are not
-        due."""
+        due. Whoever would have to wait for more than LONGEST_WAIT_MS is due."""
 
     async def extend_debt(self, debt: Debt, until_ms: int) -> bool:
         """Extends the lease that `claim_debt` answered with; False where it was lost: claimed again

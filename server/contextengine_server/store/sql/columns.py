@@ -18,11 +18,11 @@ from contextengine_server.store.agent_facts import AgentFact
 from contextengine_server.store.archives import ArchivedObject
 from contextengine_server.store.charges import SLOT_MS, Charge, Spent
 from contextengine_server.store.chunks import Chunk, ChunkShelf
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.model_jobs import ModelJob
 from contextengine_server.store.rows import (
     Assignment,
     Costs,
-    Debt,
     MessageRow,
     SessionHead,
     Spawn,

@@ -3,6 +3,8 @@ what waits."""
 
 from __future__ import annotations
 
+from contextengine_server.store.debts import LONGEST_WAIT_MS
+
 from .clauses import SESSION, insert, select
 from .columns import DEBT, JOB
 from .dialect import Dialect
@@ -24,11 +26,12 @@ class DebtStatements:
         self.add = f"{add} DO NOTHING"
         self.add_or_hold = f"{add} DO UPDATE SET held = excluded.held"
         self.settle = f"DELETE FROM debts WHERE {of_kind}"
+        coming = f"- :now BETWEEN 1 AND {LONGEST_WAIT_MS}"
         due = (
             f" AS due WHERE {dialect.is_false.format('held')}"
-            " AND not_before_ms <= :now AND NOT EXISTS (SELECT 1 FROM debts"
+            f" AND NOT (not_before_ms {coming}) AND NOT EXISTS (SELECT 1 FROM debts"
             " WHERE tenant = due.tenant AND agent = due.agent AND session = due.session"
-            " AND lease_until_ms > :now)"
+            f" AND lease_until_ms {coming})"
         )
         since = f"{dialect.greatest}(queued_ms, not_before_ms)"
         self.due = (

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.rows import (
     Assignment,
     Changes,
-    Debt,
     MessageRow,
     SessionHead,
     StoredReply,

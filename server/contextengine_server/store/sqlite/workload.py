@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.rows import Assignment, Debt, Workload
+from contextengine_server.store.debts import Debt
+from contextengine_server.store.rows import Assignment, Workload
 
 from . import reads, writes
 from .index import Run

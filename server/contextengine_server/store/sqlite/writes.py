@@ -16,6 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import (
     DuplicateHostIds,
     DuplicateRequest,
@@ -24,14 +25,7 @@ from contextengine_server.store.errors import (
     RevisionConflict,
     StoreError,
 )
-from contextengine_server.store.rows import (
-    Assignment,
-    Commit,
-    Debt,
-    Deleted,
-    StoredReply,
-    SummaryRow,
-)
+from contextengine_server.store.rows import Assignment, Commit, Deleted, StoredReply, SummaryRow
 from contextengine_server.store.sql.columns import (
     REPLY,
     debt_values,

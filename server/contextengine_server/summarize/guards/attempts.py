@@ -114,8 +114,10 @@ class Attempts(msgspec.Struct, frozen=True, omit_defaults=True):
         return replace(self, strikes=0, limit=0, fitted=0)._watched(self, 0)
 
     def cooling(self, now_ms: int) -> int:
-        """The seconds for which no model is asked; 0: one may be."""
-        return max(0, -(-(self.cooldown_ms - now_ms) // 1_000))
+        """The seconds for which no model is asked; 0: one may be. More than the longest cooldown
+        are a clock's that was set back: nobody waits for those."""
+        seconds = max(0, -(-(self.cooldown_ms - now_ms) // 1_000))
+        return seconds if seconds <= max(LADDER_S) else 0
 
     def blocked(self, now_ms: int) -> str:
         """Why no compaction begins by itself, in Hermes's words; empty: one may."""
@@ -123,7 +125,7 @@ class Attempts(msgspec.Struct, frozen=True, omit_defaults=True):
         if seconds:
             return f"cooldown:{seconds}"
         many = max(self.strikes, self.fallbacks) >= MOST
-        return "ineffective" if many and now_ms < self.probe_ms else ""
+        return "ineffective" if many and 0 < self.probe_ms - now_ms <= PROBE_MS else ""
 
     def defers(self, stored: int, limit: int) -> bool:
         """True where an estimate above the threshold waits for a bill: the last prompt fitted, and

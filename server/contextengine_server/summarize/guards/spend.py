@@ -37,8 +37,9 @@ class Spend(msgspec.Struct, frozen=True):
     slots: tuple[tuple[int, int], ...] = ()
 
     def within(self, window_ms: int, now_ms: int) -> int:
-        """The tokens spent in the window that ends now."""
-        return sum(tokens for at, tokens in self.slots if at + window_ms > now_ms)
+        """The tokens spent in the window that ends now, and what was spent after it where the clock
+        was set back by less than as long again."""
+        return sum(tokens for at, tokens in self.slots if abs(now_ms - at) < window_ms)
 
     def refusal(self, estimate: int, limits: SpendLimits, now_ms: int) -> str | None:
         """Why a call of about `estimate` tokens is not admitted; None where it is."""
@@ -57,7 +58,8 @@ class Spend(msgspec.Struct, frozen=True):
     def add(self, tokens: int, at_ms: int, now_ms: int) -> Spend:
         """With `tokens` spent at `at_ms`, or put right there where they are negative; without what
         left every window."""
-        slots = {at // SLOT_MS: (at, spent) for at, spent in self.slots if at + DAY_MS > now_ms}
+        kept = (slot for slot in self.slots if abs(now_ms - slot[0]) < DAY_MS)
+        slots = {at // SLOT_MS: (at, spent) for at, spent in kept}
         last, spent = slots.get(at_ms // SLOT_MS, (at_ms, 0))
         slots[at_ms // SLOT_MS] = (max(last, at_ms), min(max(spent + tokens, 0), MOST))
         return Spend(tuple(slots[key] for key in sorted(slots)))

@@ -7,8 +7,8 @@ import asyncio
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import LONGEST_WAIT_MS, Debt
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Debt
 
 from .case import Reopen, StoreCase
 from .rows import SCOPE, Pen, debt
@@ -94,6 +94,20 @@ class DebtCases(StoreCase):
         assert await store.claim_debt("w1", 40, 10, tenant="t2") is None
         assert (await claim(store, "w1", 40)).scope == SCOPE
         assert await store.debtors(60) == ["acme", "t2"]
+
+    async def test_nobody_waits_for_a_clock_that_was_set_back(self, store: Store) -> None:
+        """Neither for a time to which it was put off, nor for a lease that nobody renews."""
+        now, year = 1_000, 365 * LONGEST_WAIT_MS
+        await store.add_debt(debt(SCOPE, queued_ms=now + year, not_before_ms=now + year + 10))
+        assert await store.debtors(now) == ["acme"]
+        claimed = await store.claim_debt("w1", now, 10)
+        assert claimed is not None
+        assert await store.claim_debt("w2", now, 10) is None
+        assert await store.extend_debt(claimed, now + year)
+        assert await store.debtors(now) == ["acme"]
+        assert (await claim(store, "w2", now)).scope == SCOPE
+        await store.add_debt(debt(OTHER, queued_ms=now, not_before_ms=now + LONGEST_WAIT_MS))
+        assert await store.claim_debt("w3", now, 10) is None
 
     async def test_one_job_at_a_time_per_session(self, store: Store) -> None:
         await store.add_debt(debt(SCOPE, "a", queued_ms=1))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import (
     DuplicateHostIds,
     DuplicateRequest,
@@ -17,7 +18,6 @@ from contextengine_server.store.errors import (
 )
 from contextengine_server.store.rows import (
     Commit,
-    Debt,
     Deleted,
     MessageRow,
     SessionHead,

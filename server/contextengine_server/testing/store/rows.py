@@ -9,12 +9,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
     COMMIT_ID,
     LINE,
     Commit,
-    Debt,
     MessageRow,
     SessionHead,
     SummaryRow,

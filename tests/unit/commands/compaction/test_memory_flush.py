@@ -17,8 +17,8 @@ from contextengine_server.memory.range import MemoryRange
 from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.state import FLUSH, SessionState
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import StoreUnavailable
-from contextengine_server.store.rows import Debt
 from tests.unit.commands.compaction.test_remake_background import work
 from tests.unit.commands.house import AGENT, S1, SMALL, TENANT, Rows, Server, scope, spoken
 

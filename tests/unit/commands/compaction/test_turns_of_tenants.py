@@ -7,7 +7,7 @@ from collections import Counter
 
 from contextengine_server.compaction.queue import COMPACT
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.rows import Debt
+from contextengine_server.store.debts import Debt
 from tests.unit.commands.compaction.test_remake_background import background
 from tests.unit.commands.house import Server
 

@@ -15,8 +15,8 @@ from contextengine_server.context.budget import ModelTokens
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import FITS, OVER_BUDGET, AssembleCall, Assembly
 from contextengine_server.session.assembly.budget import BudgetSpec
+from contextengine_server.store.debts import Debt
 from contextengine_server.store.errors import StoreUnavailable
-from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import NO_TRACE
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, scope, texts_of
 
