@@ -75,9 +75,11 @@ class _Line(OrderedDict[T, float]):
 
 class FairQueue(Generic[T]):
     """What waits, a line for each key. Within a line the first comes first; between lines it is as
-    `Turns` says. Whose turn it is costs the logarithm of how many keys wait."""
+    `Turns` says. Whose turn it is costs the logarithm of how many keys wait. Where nothing waits
+    all begin alike again; or, not `forgets`, once it is said that nothing is done either."""
 
-    def __init__(self, weight: Weight = equal) -> None:
+    def __init__(self, weight: Weight = equal, *, forgets: bool = True) -> None:
+        self._forgets = forgets
         self._turns = Turns(weight)
         self._lines: dict[str, _Line[T]] = {}
         self._order: list[tuple[float, int, str]] = []
@@ -103,6 +105,10 @@ class FairQueue(Generic[T]):
             self._place(key, line)
         line[item] = cost
         self._size += 1
+
+    def forget(self) -> None:
+        """Nothing waits and nothing is done: all begin alike."""
+        self._turns.forget()
 
     def cost(self, key: str) -> float:
         """What the first in a line costs; 0 where none waits."""
@@ -153,7 +159,8 @@ class FairQueue(Generic[T]):
             return
         del self._lines[key]
         if not self._lines:
-            self._turns.forget()
+            if self._forgets:
+                self._turns.forget()
             self._order.clear()
         elif len(self._order) > 2 * len(self._lines) + _STALE:
             self._order = [one for one in self._order if self._stands(one)]

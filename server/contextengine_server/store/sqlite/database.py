@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from contextengine_server.store.errors import StoreInUse, StoreRefused
 from contextengine_server.store.sql.migrations import HEAD, REVISIONS
 
+from .statements import StoreConnection
+
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
@@ -251,7 +253,7 @@ def _broken(path: Path, error: sqlite3.Error, *, read_only: bool = False) -> str
     )
 
 
-def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, read_only: bool = False) -> StoreConnection:
     """A connection that leaves transactions to its user and may change threads. The caller sees to
     one thread at a time."""
     mode = "ro" if read_only else "rwc"
@@ -262,6 +264,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
         cached_statements=256,
+        factory=StoreConnection,
     )
     db.text_factory = _marked
     if not read_only:
@@ -272,7 +275,13 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return db
 
 
-def connect_writer(path: Path, *, forced: bool = True) -> sqlite3.Connection:
+# Bytes and None go as they are. Where nothing adapts them, each that is bound raises two errors and
+# clears them first: 0.5 and 0.6 µs, a third of what a batch of 200 messages took of Python.
+sqlite3.register_adapter(bytes, bytes.__bytes__)
+sqlite3.register_adapter(type(None), lambda none: none)
+
+
+def connect_writer(path: Path, *, forced: bool = True) -> StoreConnection:
     """The one connection that writes: what it committed is on disk; or, not `forced`, with the
     system, which brings it there."""
     db = connect(path)

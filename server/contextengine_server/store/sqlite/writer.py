@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -26,7 +26,13 @@ from contextengine_server.store.sql.columns import (
     updated_values,
 )
 
-from .statements import insert_messages, update_heads
+from .statements import (
+    StoreConnection,
+    at_once,
+    insert_messages,
+    update_heads,
+    was_asked_back,
+)
 
 log = structlog.get_logger("contextengine.store")
 
@@ -35,8 +41,7 @@ T = TypeVar("T")
 _GROUP = 256
 """Writes in one transaction, at most: the first of them waits for the last."""
 _GROUP_ROWS = 256
-"""Messages in one transaction, beyond which no further write goes into it where others wait as
-well: some milliseconds."""
+"""Messages in one transaction beyond which no further write goes into it where others wait."""
 
 _LONG_ROWS = 32
 """Messages of one write beyond which those of other tenants do not go into one transaction with it:
@@ -51,12 +56,10 @@ _GATHER_S = 0.005
 """How long after the last group the next one begins, at least, where the loop is that crowded and
 nobody comes who had nothing in the last."""
 
-
 LOG_ROWS = 1_000
-"""Rows that bring the log about as many pages: so much is copied into the file at a time. What the
-disk is busy with then, commits wait for: beside batches of 200 messages a quiet tenant's step took
-13.6 ms (p99) with 500, and 15.9 with 2,000. Pages that are written often are copied once for all of
-them: with 500 an Ingest took some 5 % more of the processor than with 2,000."""
+"""Rows that bring the log about as many pages: so much is copied into the file at a time, and what
+the disk is busy with then, commits wait for. Beside batches of 200 messages a quiet tenant's step
+took 13.6 ms (p99) with 500, and 15.9 with 2,000; an Ingest some 5 % more of the processor."""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +88,7 @@ class Writer:
     """Owns the connection that writes. Work is submitted and answered on the event loop and done in
     the thread."""
 
-    def __init__(self, db: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, db: StoreConnection, loop: asyncio.AbstractEventLoop) -> None:
         self._db = db
         self._loop = loop
         self.log_grew = threading.Event()
@@ -93,7 +96,7 @@ class Writer:
         self._told = 0
         """How many were when it was set last."""
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._waiting: FairQueue[_Job] = FairQueue()
+        self._waiting: FairQueue[_Job] = FairQueue(forgets=False)
         """What was queued and did not go into one group: tenants come by turns then."""
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._tenants: set[str] = set()
@@ -107,6 +110,8 @@ class Writer:
         self._crowded = False
         self._looked = time.monotonic(), 0.0
         """When the loop was last looked at, and the processor time that it had taken by then."""
+        self._interruptible: _Job | None = None
+        """The long write that is begun, as long as it may still be taken back."""
         self.failure = ""
         """Why the last group could not be written; empty once one was."""
 
@@ -141,6 +146,10 @@ class Writer:
         self._queue.put(_Job(work, then, future, append, tenant, rows, alone))
         if self._crowded and tenant not in self._lately:
             self._another.set()
+        long = self._interruptible
+        if long is not None and tenant not in ("", long.tenant) and rows <= _LONG_ROWS:
+            self._interruptible = None  # once: it is not put off again
+            self._db.ask_back()
         return future
 
     async def stop(self) -> None:
@@ -154,6 +163,8 @@ class Writer:
         while going or more:
             jobs: list[_Job] = []
             with suppress(queue.Empty):
+                if not more and self._queue.empty():
+                    waiting.forget()
                 job = self._queue.get(block=not more)
                 if self._crowded and not more:
                     self._another.wait(max(0.0, began + _GATHER_S - time.monotonic()))
@@ -178,15 +189,21 @@ class Writer:
                 group = list(some)
                 if alone:
                     self._do(group)
-                elif self._transact(group, guarded=False) is not None:
-                    self._write_apart(group)
-            # The loop may be closed by now: then nobody waits for an answer.
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._answer, jobs)
+                elif len(group) == 1 and group[0].rows > _LONG_ROWS:
+                    self._write_long(group[0])
+                else:
+                    self._write(group)
+            self._tell(jobs)
+            more = len(waiting) > 0
             if self._db.total_changes - self._told >= LOG_ROWS:
                 self._told = self._db.total_changes
                 self.log_grew.set()
         self._db.close()
+
+    def _tell(self, jobs: Sequence[_Job]) -> None:
+        """Has the loop answer these. It may be closed by now: then nobody waits for an answer."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._answer, jobs)
 
     def _answer(self, jobs: Sequence[_Job]) -> None:
         """On the loop: what is in memory follows, then whoever waits."""
@@ -202,6 +219,38 @@ class Writer:
         if now - then > _LOOKED_AT_S:
             self._looked = now, time.thread_time()
             self._crowded = self._looked[1] - taken > _CROWDED * (now - then)
+
+    def _write(self, jobs: Sequence[_Job]) -> None:
+        """Writes a group; afterwards each job has its result or its error."""
+        if self._transact(jobs, guarded=False) is not None:
+            self._write_apart(jobs)
+
+    def _write_long(self, job: _Job) -> None:
+        """Writes what is long. Once it lets others go first that come meanwhile with what is short:
+        what is written by then is taken back."""
+        self._interruptible = job
+        broken = self._transact([job], guarded=False, interruptible=True)
+        self._interruptible = None
+        if broken is None:
+            return
+        if was_asked_back(broken) and (others := self._shorter(job.tenant)):
+            self._write(others)
+            self._tell(others)
+        self._write([job])
+
+    def _shorter(self, tenant: str) -> list[_Job]:
+        """What came meanwhile of others than this tenant, is short, and stands behind nothing of
+        its own tenant. All else waits for its turn."""
+        waiting, shorter = self._waiting, list[_Job]()
+        with suppress(queue.Empty):
+            while (job := self._queue.get_nowait()) is not None:
+                stands = waiting.waiting(job.tenant) or len(shorter) == _GROUP_ROWS // _LONG_ROWS
+                if stands or job.alone or job.rows > _LONG_ROWS or job.tenant in ("", tenant):
+                    waiting.push(job.tenant, job, job.rows)
+                else:
+                    shorter.append(job)
+            self._queue.put(None)  # for who looks for it
+        return shorter
 
     def _do(self, jobs: Sequence[_Job]) -> None:
         """Work that cannot be done within a transaction."""
@@ -236,10 +285,14 @@ class Writer:
             self.failure = str(broken)
             jobs[0].error = StoreUnavailable(f"the database cannot be written now: {self.failure}")
 
-    def _transact(self, jobs: Sequence[_Job], *, guarded: bool) -> Exception | None:
-        """One transaction: None once it is durable, else what broke it. Nothing is written then."""
+    def _transact(
+        self, jobs: Sequence[_Job], *, guarded: bool, interruptible: bool = False
+    ) -> Exception | None:
+        """One transaction: None once it is durable, else what broke it. Nothing is written then.
+        An interruption that was meant for a long write before is no reason to end another."""
         db = self._db
         changes = db.total_changes
+        db.asked_back = False
         try:
             db.execute("BEGIN IMMEDIATE")
             if guarded:
@@ -252,6 +305,8 @@ class Writer:
             with suppress(sqlite3.Error):
                 if db.in_transaction:
                     db.execute("ROLLBACK")
+            if was_asked_back(error) and not interruptible:
+                return self._transact(jobs, guarded=guarded)
             return error
         # A transaction that changed no row wrote nothing, so it does not show that the disk can be
         # written again.
@@ -316,28 +371,6 @@ def _append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
     if at_once(db, update_heads, heads) != len(heads):
         raise _Apart
     at_once(db, insert_messages, rows)
-
-
-_MOST_AT_ONCE = 64
-"""Rows of one statement: far below SQLite's limit of parameters."""
-
-
-def at_once(
-    db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]
-) -> int:
-    """Runs a statement over rows in pieces whose sizes are powers of two, so that few statements
-    are prepared. Answers how many rows it met.
-
-    `executemany` gives the interpreter up and waits for it again at each row: beside a busy event
-    loop 200 messages took 4.8 ms so, and take 2.9: 1.5 where nothing else runs.
-    """
-    met = done = 0
-    while done < len(rows):
-        size = min(_MOST_AT_ONCE, 1 << (len(rows) - done).bit_length() - 1)
-        values = list(chain.from_iterable(rows[done : done + size]))
-        met += db.execute(statement(size), values).rowcount
-        done += size
-    return met
 
 
 def _guard(db: sqlite3.Connection, job: _Job) -> None:

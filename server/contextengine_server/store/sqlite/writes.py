@@ -40,8 +40,7 @@ from contextengine_server.store.sql.columns import (
 from . import passages, reads
 from .agents import ledger
 from .disk import purge
-from .statements import SQL, insert_messages
-from .writer import at_once
+from .statements import SQL, at_once, insert_messages
 
 
 def commit(db: sqlite3.Connection, change: Commit) -> None:
