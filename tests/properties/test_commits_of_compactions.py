@@ -22,7 +22,7 @@ from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.view import View
 from contextengine_server.summarize.request import SummaryResult
-from tests.properties.lives import ENGINES, Event, Happening, Player, Said, events, lives
+from tests.properties.lives import ENGINES, Event, Happening, Player, Said, lives, said
 from tests.properties.test_warm_and_cold import OPTIONS
 from tests.unit.commands.house import Rows, Server
 
@@ -32,7 +32,7 @@ for no compaction."""
 
 _happens = st.builds(Happening, st.sampled_from(MEANWHILE), st.integers(0, 7), st.integers(0, 7))
 meanwhiles = st.lists(
-    st.one_of(events.filter(lambda event: isinstance(event, Said)), _happens),
+    st.one_of(said, _happens),
     min_size=10,
     max_size=40,
 )
@@ -41,9 +41,9 @@ meanwhiles = st.lists(
 def whole(view: View) -> None:
     """Every step that the view says of itself is one of its steps, and those that are always shown
     are in memory."""
-    said = [*view.must_stay(), *view.pinned, *range(view.leading), view.user_step]
-    said += [summary.last_step for summary in view.summaries]
-    assert max(said) < view.steps
+    named = [*view.must_stay(), *view.pinned, *range(view.leading), view.user_step]
+    named += [summary.last_step for summary in view.summaries]
+    assert max(named) < view.steps
     assert all(map(view.holds, view.must_stay()))
 
 

@@ -76,7 +76,7 @@ class _Line(OrderedDict[T, float]):
 class FairQueue(Generic[T]):
     """What waits, a line for each key. Within a line the first comes first; between lines it is as
     `Turns` says. Whose turn it is costs the logarithm of how many keys wait. Where nothing waits
-    all begin alike again; or, not `forgets`, once it is said that nothing is done either."""
+    all begin alike again; or, not `forgets`, who had the last one comes behind others."""
 
     def __init__(self, weight: Weight = equal, *, forgets: bool = True) -> None:
         self._forgets = forgets
@@ -105,10 +105,6 @@ class FairQueue(Generic[T]):
             self._place(key, line)
         line[item] = cost
         self._size += 1
-
-    def forget(self) -> None:
-        """Nothing waits and nothing is done: all begin alike."""
-        self._turns.forget()
 
     def cost(self, key: str) -> float:
         """What the first in a line costs; 0 where none waits."""

@@ -130,7 +130,8 @@ async def test_a_compaction_and_what_waits_are_seen(
             await running.stub.Ingest(t.IngestRequest(session=ref("s"), message=message))
         done = await running.client.compact(ref("s"), force=True, budget=budget(20_000))
         assert done.summaries
-        open_guard = GuardState(Breaker(failures=5, opened_ms=2**52), Spend(((2**52, 250_000),)))
+        now = store.clock_ms()
+        open_guard = GuardState(Breaker(failures=5, opened_ms=now), Spend(((now, 250_000),)))
         await store.guards.change("alice", lambda before: (open_guard.encode().encode(), None))
         await store.guards.change("bob", lambda before: (GuardState().encode().encode(), None))
         async with asyncio.timeout(60):

@@ -4,10 +4,7 @@ plan."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import chain, repeat
-from typing import Any
 
 from contextengine_server.store.sql.columns import EXPECTED, KEY, MESSAGE, UPDATED
 from contextengine_server.store.sql.dialect import Dialect
@@ -79,27 +76,14 @@ def was_asked_back(error: Exception) -> bool:
     return code == sqlite3.SQLITE_INTERRUPT or isinstance(error, AskedBack)
 
 
-_MOST_AT_ONCE = 256
-"""Rows of one statement: a third of SQLite's limit of parameters (32,766)."""
-
-
-def at_once(
-    db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]
-) -> int:
-    """Runs a statement over all rows at once, filled up with NULLs to a power of two, so that few
-    statements are prepared. Answers how many rows it met. Raises AskedBack.
-
-    After each statement the thread waits for the interpreter, after each row with `executemany`:
-    beside a loop that never rests 200 messages took 8 ms in one statement and 12 in four where
-    threads switch after 1 ms, 4.5 and 5.2 where they do after 0.2.
-    """
-    met = 0
-    for first in range(0, len(rows), _MOST_AT_ONCE):
-        piece = rows[first : first + _MOST_AT_ONCE]
-        size = 1 << (len(piece) - 1).bit_length()
-        values = list(chain.from_iterable(piece))
-        values += repeat(None, (size - len(piece)) * len(piece[0]))
-        if isinstance(db, StoreConnection) and db.asked_back:
-            raise AskedBack
-        met += db.execute(statement(size), values).rowcount
-    return met
+def of_database(error: Exception) -> bool:
+    """True where the database failed, and not the job: SQLite may have rolled the transaction back
+    by itself then."""
+    own = (
+        sqlite3.IntegrityError,
+        sqlite3.DataError,
+        sqlite3.ProgrammingError,
+        sqlite3.InterfaceError,
+        sqlite3.NotSupportedError,
+    )
+    return isinstance(error, sqlite3.Error) and not isinstance(error, own)

@@ -40,7 +40,8 @@ from contextengine_server.store.sql.columns import (
 from . import passages, reads
 from .agents import ledger
 from .disk import purge
-from .statements import SQL, at_once, insert_messages
+from .statements import SQL, insert_messages
+from .writer import at_once
 
 
 def commit(db: sqlite3.Connection, change: Commit) -> None:
