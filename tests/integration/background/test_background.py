@@ -218,7 +218,8 @@ async def test_a_turn_may_wait_for_its_compaction(tmp_path: Path) -> None:
         assert status.view_tokens <= 0.75 * 6_000
         # By one for what was stored, by one for each pass.
         assert turn.revision == status.revision == 1 + status.generation
-        assert await owed(house, ref()) == 0
+        # Facts that took too long to keep may be owed: for those nobody waits.
+        assert {job.kind for job in status.jobs} <= {"memory"}
 
 
 async def test_events_tell_of_it(alone: House) -> None:
